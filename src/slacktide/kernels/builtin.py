@@ -63,9 +63,11 @@ SCORES = _numbered(
     ("tsra", "most tasks within their deadlines (TSRA)", f"{_AT_USERS}.tsra"),
     ("nas", "the preferred host, then the nearest to it (network-aware scheduling)", f"{_AT_USERS}.nas"),
     ("kcss", "packs, by five criteria (KCSS, TOPSIS)", f"{_AT_USERS}.kcss"),
+    ("packed", "the host whose larger free share, of CPU or of memory, is the smallest"),
 )
 DEFAULT_SCORE = (DEFAULT, "balanced, but mean for priority, as for kube-scheduler")
 LEAST_REQUESTED, BALANCED, MEAN = (SCORES[name].code for name in ("least-requested", "balanced", "mean"))
+PACKED = SCORES["packed"].code
 
 COSTS = _numbered(
     ("slack", "hurt no important class, violate least, prefer victims with most slack"),

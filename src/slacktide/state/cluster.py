@@ -103,6 +103,8 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "same_pass": policy.victims == "same-pass",
         "mirrored": policy.victim_order == "importance",
         "score": builtin.OWN if score is None else score.code,
+        "usual_score": builtin.OWN if score is None else score.code,
+        "planned_score": builtin.OWN if score is None else planned_score(config, score.code),
         "weight": config.delay.alpha,
         "phi": config.delay.phi,
         "near": config.delay.tolerance,
@@ -148,7 +150,7 @@ def all_exact(optimize: OptimizeSettings) -> bool:
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     """Write what ``rules`` (one record) say of all classes together."""
     rules["levels"] = int(classes["level"].max()) + 1
-    classes["patience"] = rules["patience"]
+    classes["patience"], classes["urgent"] = rules["patience"], -np.inf
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
     rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
@@ -168,6 +170,11 @@ def score_name(config: Config) -> str:
     if config.policy.score != builtin.DEFAULT:
         return config.policy.score
     return "mean" if config.policy.name == "priority" else "balanced"
+
+
+def planned_score(config: Config, usual: int) -> int:
+    """The number of the score while a plan is in force: who needs much room at once is to find it."""
+    return builtin.PACKED if config.policy.score == builtin.DEFAULT and not in_order(config) else usual
 
 
 def asks_for_users(config: Config) -> bool:

@@ -352,6 +352,9 @@ def goes(tb: State, row: int, now: float) -> None:
 @leaf
 def note_life(tb: State, row: int, now: float) -> None:
     """An instance is no more: note of its class how long it lived; O(1)."""
+    q = request_ledger.owner_of(tb, row)
+    if views.rules(tb)["live"] and (q < 0 or not views.requests(tb)[q]["batch"]):
+        return  # a service whose pods are replaced goes on
     theirs = views.classes(tb)[views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]]
     theirs["ended"] += 1
     theirs["lived"] += now - views.admission(tb)[row]

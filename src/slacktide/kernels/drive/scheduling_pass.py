@@ -41,7 +41,7 @@ def change_mode(tb: State, mode: int) -> None:
 @kernel
 def weigh_overload(tb: State) -> None:
     """Which classes are overloaded in this pass; where that changes, all victims are sorted anew; O(queue + hosts)."""
-    if not views.rules(tb)["triage"] or views.control(tb)["planned"]:
+    if not views.rules(tb)["triage"]:
         return
     if waiting_queue.find_overloaded(tb):
         for h in range(len(views.hosts(tb))):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, OWN
+from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, OWN, PACKED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import score_of
 from slacktide.kernels.runtime.prefetching import prefetch
@@ -42,6 +42,8 @@ def first_part(score: int, x: int, y: int) -> int:
         return x + y
     if score == BALANCED:
         return x - y
+    if score == PACKED:
+        return -y
     return 3 * y - x
 
 
@@ -52,6 +54,8 @@ def second_part(score: int, x: int, y: int) -> int:
         return x + y
     if score == BALANCED:
         return y - x
+    if score == PACKED:
+        return -x
     return 3 * x - y
 
 

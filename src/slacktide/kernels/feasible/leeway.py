@@ -201,6 +201,8 @@ def keep_eligibility(tb: State, slot: Records, q_k: float, cls: int, q_j: float,
         keep_side(tb, slot, q_j, now)
     elif k["rank"] == j["rank"]:
         keep_side(tb, slot, q_j + j["patience"], now)
+        if q_j < j["urgent"]:
+            keep_side(tb, slot, q_j + j["pressing"], now)
 
 
 @kernel

@@ -15,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.feasible import free_index
 from slacktide.kernels.plan import curve, members, record, sorting
 from slacktide.kernels.plan.curve import RUNGS
 from slacktide.kernels.qos import request_ledger
@@ -22,6 +23,7 @@ from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import SHIFT, State
+from slacktide.kernels.tables.window_records import LIFETIME
 
 FAR = 2.0**34
 """A margin, or a patience, that no metric reaches."""
@@ -38,7 +40,7 @@ def interval(tb: State) -> float:
     age = views.control(tb)["now"] - views.control(tb)["born"]
     shortest = np.inf
     for c in range(len(views.classes(tb))):
-        if not views.classes(tb)[c]["job"]:
+        if views.classes(tb)[c]["planned"]:
             shortest = min(shortest, record.window_of(tb, whole(c)))
     return max(1.0, min(age / SOONEST, shortest / PLANS))
 
@@ -54,21 +56,62 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
     """Note of each class how many live, what they ask for and how old they are, and whether it has jobs; O(rows)."""
     classes, now = views.classes(tb), views.control(tb)["now"]
     for c in range(len(classes)):
-        classes[c]["alive"], classes[c]["age"], classes[c]["asked"] = 0, 0.0, 0.0
+        classes[c]["alive"], classes[c]["age"], classes[c]["asked"], classes[c]["oldest"] = 0, 0.0, 0.0, 0.0
     for i in range(count):
         row = rows[i]
         kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
         theirs = classes[kind["cls"]]
         theirs["alive"] += 1
         theirs["age"] += now - views.admission(tb)[row]
+        theirs["oldest"] = max(theirs["oldest"], now - views.admission(tb)[row])
         theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
-    longest = 0.0
+    longest, busy = 0.0, False
     for c in range(len(classes)):
         if classes[c]["alive"] > 0:
             longest = max(longest, members.span_of(tb, whole(c)))
     for c in range(len(classes)):
-        ours = (classes[c]["lived"] + classes[c]["age"]) / max(1, classes[c]["ended"])
-        classes[c]["job"] = classes[c]["ended"] > 0 and ours * members.AGES < longest
+        classes[c]["job"] = members.is_short(classes[c], longest)
+        if classes[c]["alive"] > 0:
+            busy = busy or members.turns_over(classes[c]) or members.is_young(classes[c], views.rules(tb)["alpha"])
+    for c in range(len(classes)):
+        classes[c]["job"] = classes[c]["job"] or (busy and classes[c]["windowed"] == LIFETIME)
+
+
+@kernel
+def sort_out(tb: State) -> None:
+    """Which classes the plan is for, with margins and patience as if nobody takes turns; O(classes)."""
+    control, classes, rules = views.control(tb), views.classes(tb), views.rules(tb)
+    control["planned"] = 0
+    for c in range(len(classes)):
+        classes[c]["unsettled"] = 0
+    for c in range(len(classes)):
+        theirs = classes[c]
+        theirs["planned"] = theirs["alive"] > 0 and not theirs["job"]
+        theirs["margin"], theirs["patience"], theirs["urgent"] = theirs["own_margin"], rules["patience"], -np.inf
+        if theirs["planned"]:
+            theirs["overloaded"], control["planned"] = 0, 1
+            theirs["margin"] = theirs["patience"] = FAR
+    for c in range(len(classes)):
+        for other in range(len(classes)):
+            both = classes[c]["level"] == classes[other]["level"] and classes[c]["planned"] != classes[other]["planned"]
+            if both:
+                classes[classes[c]["level"]]["unsettled"] = 1
+    rules["one_margin"] = 1
+    for c in range(len(classes)):
+        if classes[c]["margin"] != classes[0]["margin"]:
+            rules["one_margin"] = 0
+
+
+@kernel
+def choose_score(tb: State) -> None:
+    """Hosts are compared by another score while a plan is in force; O(hosts log hosts) where that changes."""
+    rules = views.rules(tb)
+    wanted = rules["planned_score"] if views.control(tb)["planned"] else rules["usual_score"]
+    if rules["score"] == wanted:
+        return
+    rules["score"] = wanted
+    for h in range(len(views.hosts(tb))):
+        free_index.update(tb, whole(h))
 
 
 @kernel
@@ -100,6 +143,7 @@ def make(tb: State) -> None:
         if classes[c]["alive"] > 0 and not classes[c]["job"]:
             last = max(last, whole(classes[c]["level"]))
     control["given_up"] = 0
+    sort_out(tb)
     for level in range(levels):
         asked = 0.0
         for c in range(len(classes)):
@@ -109,9 +153,6 @@ def make(tb: State) -> None:
         for c in range(len(classes)):
             if classes[c]["level"] == level and not classes[c]["job"]:
                 above += classes[c]["asked"]
-    for c in range(len(classes)):
-        classes[c]["overloaded"] = 0
-    control["overloaded"], control["planned"] = 0, 1
     put_in_force(tb)
 
 
@@ -119,6 +160,7 @@ def make(tb: State) -> None:
 def put_in_force(tb: State) -> None:
     """Let slots, queue and memories know of the plan; O(instances + hosts + queue log queue)."""
     control = views.control(tb)
+    choose_score(tb)
     for h in range(len(views.hosts(tb))):
         views.hosts(tb)[h]["sorted_until"] = -np.inf
         views.ceilings(tb)[h]["peak"] = np.inf
@@ -176,10 +218,6 @@ def plan_level(
             lived = now - views.admission(tb)[row]
         budget[n] = members.budget_of(tb, cls, lived, now)
         n += 1
-    for c in range(len(views.classes(tb))):
-        if views.classes(tb)[c]["level"] == level:
-            views.classes(tb)[c]["margin"] = FAR
-            views.classes(tb)[c]["patience"] = FAR
     if n == 0:
         return
     was = np.zeros(n, np.int64)
@@ -197,26 +235,24 @@ def plan_level(
         wary = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN)
         gone = min(before, max(gone, wary))
     control["given_up"] += gone
-    left, kept = 0.0, whole(0)
+    kept = whole(0)
     for i in range(n):
         shift = 0.0
         if place[i] < gone:
             shift = AWAY - 2.0 * max(-MOST, min(MOST, slack[i]))
         else:
-            left += max(0.0, slack[i])
             kept += 1
         if who[i] < 0:
             views.requests(tb)[-1 - who[i]]["shift"] = SHIFT * np.rint(shift / SHIFT)
         else:
             views.instances(tb)[who[i]]["shift"] = whole(np.rint(shift / SHIFT))
     if turns and kept > 0:
-        set_patience(tb, level, left / kept, cls_of, budget[:n])
+        set_patience(tb, level, cls_of, budget[:n])
 
 
 @kernel
-def set_patience(tb: State, level: int, left: float, cls_of: NDArray[np.int64], budget: NDArray[np.float64]) -> None:
-    """By how much more slack an equal gives its place, for each class of a level; ``left``: the mean slack of those
-    kept, seconds; O(members)."""
+def set_patience(tb: State, level: int, cls_of: NDArray[np.int64], budget: NDArray[np.float64]) -> None:
+    """By how much more slack an equal gives its place, for each class of a level; O(classes * members)."""
     startup = views.rules(tb)["alpha"]
     for c in range(len(views.classes(tb))):
         theirs, total, several = views.classes(tb)[c], 0.0, whole(0)
@@ -228,8 +264,10 @@ def set_patience(tb: State, level: int, left: float, cls_of: NDArray[np.int64], 
                 several += 1
         if several == 0 or total <= 0.0:
             continue
-        turn = members.turn_of(total / several, startup)
-        theirs["patience"] = max(min(turn, 0.5 * left), min(turn, startup / members.STARTS), startup)
+        mean = total / several
+        theirs["patience"] = members.turn_of(mean, startup)
+        theirs["urgent"] = members.MARGIN * mean + startup
+        theirs["pressing"] = min(theirs["patience"], max(members.MARGIN * mean, 3.0 * startup))
 
 
 @kernel

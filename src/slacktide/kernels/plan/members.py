@@ -23,11 +23,11 @@ from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED
 from slacktide.kernels.tables.schema import DONE, FUTURE, REMOVED, Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
-YOUNG = 0.02  # of the window: a budget that has just begun to accrue counts as that of so much of it
+YOUNG = 0.2  # of the window: a budget that has just begun to accrue counts as that of so much of it
 TURN = 0.15  # of the budget, by which an equal must have more to give its place
 LONGEST_TURN = 0.8
 STARTS = 0.1  # start-ups may cost so much of a budget
-MARGIN = 0.03  # of the budget is held back
+MARGIN = 0.02  # of the budget is held back; there an equal gives its place that has so much more
 AGES = 10  # a class whose members live for less than a window's tenth has jobs
 
 
@@ -73,15 +73,43 @@ def most_rows(tb: State) -> int:
 
 
 @leaf
+def life_of(theirs: Records) -> float:
+    """How long the members of a class live: what they have lived so far by those that ended, as for times to a failure
+    of which some are not over; while none has, as long as the oldest; O(1)."""
+    if theirs["ended"] == 0:
+        return theirs["oldest"]
+    return (theirs["lived"] + theirs["age"]) / theirs["ended"]
+
+
+@leaf
+def is_short(theirs: Records, longest: float) -> bool:
+    """Whether the members of a class live too shortly to be planned for: for less than a tenth of the ``longest`` span
+    of any class; O(1)."""
+    return (theirs["windowed"] == LIFETIME or theirs["ended"] > 0) and life_of(theirs) * AGES < longest
+
+
+@leaf
+def turns_over(theirs: Records) -> bool:
+    """Whether a class promises something over lives, and as many as a tenth of those that live have ended; O(1)."""
+    return theirs["windowed"] == LIFETIME and theirs["ended"] * AGES > theirs["alive"]
+
+
+@leaf
+def is_young(theirs: Records, startup: float) -> bool:
+    """Whether a class promises something over lives that have not earned two turns yet; O(1)."""
+    earned = (1.0 - theirs["slo"]) * theirs["oldest"]
+    return theirs["windowed"] == LIFETIME and theirs["slo"] < 1.0 and earned < 2.0 * startup / STARTS
+
+
+@leaf
 def span_of(tb: State, cls: int) -> float:
     """Seconds over which a class is planned for: its window, or how long its members live; O(1).
 
-    That is what they have lived so far by those that have ended, as for times to a failure of which some are not over.
     """
     theirs = views.classes(tb)[cls]
     if theirs["windowed"] != LIFETIME:
         return window_of(tb, cls)
-    return max(1.0, (theirs["lived"] + theirs["age"]) / max(1, theirs["ended"]))
+    return max(1.0, life_of(theirs))
 
 
 @leaf

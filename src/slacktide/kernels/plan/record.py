@@ -100,11 +100,12 @@ def take_sample(tb: State, at: int) -> None:
         entry = views.queue(tb)[place] if place < control["queue"] else views.incoming(tb)[place - control["queue"]]
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
-        somebody_waits = True
         if theirs["job"]:
             jobs[theirs["level"], at] += size_of(tb, whole(kind["shape"]))
+            somebody_waits = True
         elif not is_given_up(tb, whole(entry["row"])):
             waits = min(waits, whole(theirs["level"]))
+            somebody_waits = True
     room = inside if somebody_waits else inside + free_share(tb)
     held = 0.0
     for level in range(levels):
@@ -117,11 +118,12 @@ def take_sample(tb: State, at: int) -> None:
 
 @kernel
 def longest_window(tb: State) -> float:
-    """Seconds of the longest window of any class, inf where one promises over a lifetime; O(classes)."""
+    """Seconds of the longest window of any class that is planned for, inf where that is a lifetime; O(classes)."""
     longest = 0.0
     for c in range(len(views.classes(tb))):
-        longest = max(longest, window_of(tb, whole(c)))
-    return longest
+        if views.classes(tb)[c]["planned"]:
+            longest = max(longest, window_of(tb, whole(c)))
+    return longest if longest > 0.0 else np.inf
 
 
 @leaf

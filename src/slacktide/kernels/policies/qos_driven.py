@@ -107,6 +107,12 @@ def outranked(j: Records, k: Records) -> bool:
 
 
 @leaf
+def gives_way_below(j: Records, q_k: float) -> float:
+    """To one of class j below its margin with a smaller metric an equal with ``q_k`` gives its place; O(1)."""
+    return max(q_k - j["patience"], min(j["urgent"], q_k - j["pressing"]))
+
+
+@leaf
 def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: float) -> bool:
     """Whether instance k, on a host with metric ``q_k``, may be preempted for j of class ``cls``; O(1).
 
@@ -125,7 +131,7 @@ def eligible(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: fl
     else:
         if not below or j["rank"] > k["rank"]:
             return False
-        if j["rank"] == k["rank"] and not q_j + j["patience"] < q_k:
+        if j["rank"] == k["rank"] and not q_j < gives_way_below(j, q_k):
             return False
     return within_overhead(tb, slot, cls, now)
 
@@ -140,7 +146,7 @@ def eligible_below(tb: State, slot: Records, q_k: float, cls: int, now: float) -
     if q_k >= phi_k:
         return min(q_k, phi_j) if views.rules(tb)["needed"] else q_k
     if j["rank"] == k["rank"]:
-        return min(q_k - j["patience"], phi_j)
+        return min(gives_way_below(j, q_k), phi_j)
     return phi_j
 
 
@@ -162,7 +168,7 @@ def needed_level(tb: State, line: int, q_k: float, j: Records) -> float:
     """Q_j must be below this for an instance with ``q_k``, or one before it in their order, by this line; O(1)."""
     if line == BY_METRIC:
         return q_k if views.rules(tb)["one_margin"] else max(q_k, j["margin"])
-    return max(q_k, j["margin"]) if line == BY_IMPORTANCE else q_k - j["patience"]
+    return max(q_k, j["margin"]) if line == BY_IMPORTANCE else gives_way_below(j, q_k)
 
 
 @leaf

@@ -69,7 +69,13 @@ def recovers(tb: State, cls: int) -> bool:
 
 @leaf
 def is_late(tb: State, cls: int, q: float) -> bool:
-    """Whether the promise of one of class ``cls`` with metric ``q`` does not count as one that can be kept; O(1)."""
+    """Whether the promise of one of class ``cls`` with metric ``q`` does not count as one that can be kept; O(1).
+
+    Of a class that is planned for the plan says that.
+    """
+    theirs = views.classes(tb)[cls]
+    if theirs["planned"] or views.classes(tb)[theirs["level"]]["unsettled"]:
+        return False
     return q < views.classes(tb)[cls]["margin"] and q < -views.rules(tb)["savable"]
 
 

@@ -93,6 +93,8 @@ CLASS = np.dtype(
         ("margin", "f8"),  # in force: FAR while a plan is (:mod:`..plan`)
         ("own_margin", "f8"),
         ("patience", "f8"),  # by which an equal must have more slack to give its place
+        ("urgent", "f8"),  # to one whose slack is below this,
+        ("pressing", "f8"),  # an equal gives it that has so much more
         ("limit", "f8"),
         ("slope", "f8"),
         ("min_running", "f8"),  # seconds on a host before which an instance is no victim
@@ -121,7 +123,10 @@ CLASS = np.dtype(
         ("asked", "f8"),  # what its live instances ask for, as of the present plan (share of the cluster)
         ("alive", "i8"),  # how many these are
         ("age", "f8"),  # their ages in all, seconds
+        ("oldest", "f8"),  # the largest of these
         ("job", "i8"),  # they live too shortly to be planned for
+        ("planned", "i8"),  # the plan is in force for it
+        ("unsettled", "i8"),  # of the tier that has the place of this class: classes of both sorts are in it
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -260,6 +265,8 @@ RULES = np.dtype(
         ("same_pass", "i8"),
         ("mirrored", "i8"),  # victims in the mirror of the queue order, else by metric alone
         ("score", "i8"),
+        ("usual_score", "i8"),
+        ("planned_score", "i8"),  # while a plan is in force
         ("cost", "i8"),
         ("priority_cost", "i8"),  # while deciding by priority
         ("scope", "i8"),
