@@ -75,7 +75,7 @@ def line(one: Input, name: str, found: Found, end: float) -> list[str]:
     classes = [each.name for each in one.workload.classes]
     told = zip(classes, found.kept, found.requests, strict=True)
     kept = ", ".join(f"{name} {kept} of {count} ({kept / count:.1%})" for name, kept, count in told if count)
-    longest = zip(found.longest, found.requests, strict=False)
+    longest = zip(found.longest, found.requests, strict=True)
     return [
         one.name if end == one.end else f"{one.name}, after {write_duration(end)}",
         name,
@@ -144,7 +144,6 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     parser.add_argument("--budget", choices=("accrued", "whole"), help="of every window")
     parser.add_argument("--each", type=parse_duration, metavar="DURATION", help="look at promises after each")
-    parser.add_argument("--no-longest", dest="longest", action="store_false", help="without it runs take less memory")
     parser.add_argument("--quiet", action="store_true", help="only the means")
     asked = parser.parse_args()
     asked.policy = [policy(text, asked.set) for text in asked.policy or ("priority", "recommended")]
@@ -165,7 +164,7 @@ def main() -> None:
             for by in asked.policy:
                 print(f"{one.name}, {by.name} ...", file=sys.stderr)
                 promising = one.promising(asked.budget, by.limit)
-                found[by.name] = measured(promising, by, end, longest=asked.longest)
+                found[by.name] = measured(promising, by, end)
                 if not asked.quiet:
                     print("| " + " | ".join(line(one, by.name, found[by.name], end)) + " |", flush=True)
         means.add(one, found)

@@ -63,15 +63,15 @@ def machines(count: int, size: float) -> Hosts:
 
 
 def alone(rows: Iterable[Row], classes: tuple[ServiceClass, ...]) -> Workload:
-    """Requests of one instance each, that ask for as much memory as CPU."""
+    """Requests of one instance each, that ask for as much memory as CPU; times in whole milliseconds, as files have."""
     ordered = sorted(rows, key=lambda row: row[0])
     admission, duration, demand, names = zip(*ordered, strict=True)
     codes = {one.name: code for code, one in enumerate(classes)}
     count = len(ordered)
     return Workload(
         ids=np.arange(count),
-        admission=np.array(admission),
-        duration=np.array(duration),
+        admission=np.round(admission, 3),
+        duration=np.maximum(np.round(duration, 3), 0.001),
         demand=np.stack([np.array(demand, np.float64)] * 2, axis=1),
         service_class=np.array([codes[name] for name in names], np.int16),
         job=np.arange(count),
@@ -168,10 +168,10 @@ def failures(seed: int = 1, bronze: float = 215, window: str = "30d") -> Input:
     return replace(one, name=f"{one.name}, failures, seed {seed}", words=drawn)
 
 
-def zone(hours: float = 6, bronze: float = 160, away: int = 20, window: str = "30d") -> Input:
-    """A mix for which there is room, and a zone of hosts that is away on days 15 and 40."""
+def zone(hours: float = 6, bronze: float = 160, away: int = 20, first: int = 15, window: str = "30d") -> Input:
+    """A mix for which there is room, and a zone of hosts that is away on two days, the ``first`` and the 40th."""
     one = mix(bronze, window=window)
-    outages = tuple((host, day * DAY, day * DAY + hours * HOUR) for day in (15, 40) for host in range(away))
+    outages = tuple((host, day * DAY, day * DAY + hours * HOUR) for day in (first, 40) for host in range(away))
     return replace(one, name=f"{one.name}, {away} hosts away {hours:g} h", away=outages)
 
 
