@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+import windowed_fluid
 
 from promises_parts.inputs import HOUR, Input
 from slacktide.kernels.drive import event_loop
@@ -56,10 +57,7 @@ def measured(one: Input, policy: Policy, end: float | None = None) -> Found:
     """One run. ``kept`` is the fulfilment times the requests: of a promise over windows, its worst one counts."""
     until = one.end if end is None else end
     with tempfile.TemporaryDirectory() as folder:
-        words = [*one.words, f"simulation.end={until}", *policy.words]
-        if one.away:
-            words.append(f"failures.file={_events(one, Path(folder))}")
-        config = load(None, policy.preset, words)
+        config = load(None, policy.preset, [*words_of(one, until, Path(folder)), *policy.words])
         begun = time.process_time()
         tb = prepare(one.workload, one.hosts, config, own_code(config), schema.RECORD_EVENTS)
         waits = Waits(one.workload)
@@ -78,6 +76,26 @@ def measured(one: Input, policy: Policy, end: float | None = None) -> Found:
         endless or len(first),
         seconds,
     )
+
+
+def bounded(one: Input) -> Found:
+    """The most promises that any policy keeps, and the fewest preemptions that takes: -1 where it is not known."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = load(None, None, words_of(one, one.end, Path(folder)))
+        begun = time.process_time()
+        kept, turns = windowed_fluid.kept(one.workload, one.hosts, config, one.end)
+    request = np.arange(len(one.workload)) if one.workload.request is None else one.workload.request
+    _, first = np.unique(request, return_index=True)
+    requests = np.bincount(one.workload.service_class[first], minlength=len(kept)).tolist()
+    endless = int(np.isinf(one.workload.duration[first]).sum())
+    seconds = time.process_time() - begun
+    return Found(kept, requests, [], -1 if turns is None else turns, endless or len(first), seconds)
+
+
+def words_of(one: Input, end: float, folder: Path) -> list[str]:
+    """Settings of all runs of an input; which hosts are away is put into a file of ``folder``."""
+    away = [f"failures.file={_events(one, folder)}"] if one.away else []
+    return [*one.words, f"simulation.end={end}", *away]
 
 
 def _events(one: Input, folder: Path) -> Path:
