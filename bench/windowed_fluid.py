@@ -194,8 +194,8 @@ def _of_services(
             longest = min(longest, share * (end - float(first.min())))
         demand = np.full(len(count), size)
         free = float(last.max()) + longest
-        until = np.full(len(count), end)
-        flows.append(Flow(code, count.astype(np.float64), demand, first, until, tuple(rows), longest, free))
+        ends = np.full(len(count), end)
+        flows.append(Flow(code, count.astype(np.float64), demand, first, ends, tuple(rows), longest, free))
     return flows
 
 

@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
+import bound
 import numpy as np
+from measuring import ALPHA
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
@@ -273,6 +275,13 @@ def cell_month(
     return Input(name, replace(whole, classes=classes), few, hours * HOUR, (f"simulation.seed={seed}",))
 
 
+def hour(of: str = "higher", share: float = 0.8, seed: int = 11) -> Input:
+    """An input of bench/bound.py, such as the published samples or validation-1, on part of its hosts, for an hour."""
+    one = bound.case(of, [])
+    words = (*one.words, f"qos.alpha={ALPHA}", f"simulation.seed={seed}")
+    return Input(f"{of}, {share:g} N, seed {seed}", one.workload, bound.on_share(one, share, seed), HOUR, words)
+
+
 INPUTS: dict[str, Callable[..., Input]] = {
     "equal": equal,
     "short": short,
@@ -285,6 +294,7 @@ INPUTS: dict[str, Callable[..., Input]] = {
     "drawn": drawn,
     "minutes": minutes,
     "cell-month": cell_month,
+    "hour": hour,
 }
 ISSUE = (
     "equal:n=21/24,slo=.99",

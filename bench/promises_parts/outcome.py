@@ -86,6 +86,7 @@ def bounded(one: Input) -> Found:
         kept, turns = windowed_fluid.kept(one.workload, one.hosts, config, one.end)
     request = np.arange(len(one.workload)) if one.workload.request is None else one.workload.request
     _, first = np.unique(request, return_index=True)
+    first = first[one.workload.admission[first] <= one.end]
     requests = np.bincount(one.workload.service_class[first], minlength=len(kept)).tolist()
     endless = int(np.isinf(one.workload.duration[first]).sum())
     seconds = time.process_time() - begun
