@@ -177,16 +177,42 @@ def zone(hours: float = 6, bronze: float = 160, away: int = 20, first: int = 15,
     return replace(one, name=f"{one.name}, {away} hosts away {hours:g} h", away=outages)
 
 
+def loaded(load: float = 1.1, window: str = "30d", budget: str = "", hosts: int = 10, seed: int = 0) -> Input:
+    """Services of so much of the capacity over six short windows or two of a month; classes as 2, 3 and 5.
+
+    Those of a smaller load are among those of a larger one.
+    """
+    own = window_of(window)
+    length = 30 * DAY if own is None else own.about
+    end = length * (2 if length > DAY else 6)
+    pool, rows = machines(hosts, 8.0), []
+    capacity, draw = float(pool.capacity[:, 0].sum()), random.Random(seed)
+    asked = dict.fromkeys(MIX, 0.0)
+    while True:
+        name, size = _next(asked), float(draw.choice(SIZES))
+        if sum(asked.values()) + size > load * capacity:
+            break
+        asked[name] += size
+        rows.append((draw.uniform(0, length / 720), np.inf, size, name))
+    name = f"load {load:.0%}, {window} {budget}".strip()
+    return Input(name, alone(rows, _mixed(window)), pool, end).promising(budget or None)
+
+
+def _next(asked: dict[str, float]) -> str:
+    """The class that is behind its part of 2, 3 and 5."""
+    parts = dict(zip(MIX, (2, 3, 5), strict=True))
+    return min(asked, key=lambda name: asked[name] / parts[name])
+
+
 def growth(first: float = 0.9, last: float = 1.3, days: int = 60, window: str = "30d", seed: int = 0) -> Input:
     """Load that grows by a hundredth of the capacity a day; classes in the proportions 2, 3 and 5."""
     draw, hosts = random.Random(seed), machines(60, 8.0)
     capacity, rows = float(hosts.capacity[:, 0].sum()), []
     asked = dict.fromkeys(MIX, 0.0)
-    parts = dict(zip(MIX, (2, 3, 5), strict=True))
     for day in range(days):
         begin, length = (0.0, HOUR) if not day else (day * DAY, DAY)
         while sum(asked.values()) < min(first + day / 100, last) * capacity:
-            name = min(asked, key=lambda one: asked[one] / parts[one])
+            name = _next(asked)
             size = float(draw.choice(SIZES))
             asked[name] += size
             rows.append((begin + draw.uniform(0, length), np.inf, size, name))
@@ -290,6 +316,7 @@ INPUTS: dict[str, Callable[..., Input]] = {
     "peak": peak,
     "failures": failures,
     "zone": zone,
+    "loaded": loaded,
     "growth": growth,
     "drawn": drawn,
     "minutes": minutes,
