@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from fluid import ROUNDING, Claims, Codes, Demands, Floats, Programme, certified, claims, demands, overlaps, startups
 from numpy.typing import NDArray
-from scipy.sparse import coo_array, csr_array
+from scipy.sparse import block_diag, coo_array, csr_array, eye_array, hstack, vstack
 
 from slacktide.config import Config
 from slacktide.model import Hosts, ServiceClass, Workload
@@ -106,7 +106,7 @@ def kept(workload: Workload, hosts: Hosts, config: Config, end: float) -> tuple[
         members = int(sum(flow.count.sum() for flow in one.flows if flow.code == code))
         most = -certified(programme(one, code, best)) if members else 0.0
         best[code] = min(members, int(np.floor(most + ROUNDING)))
-    fewest = max(0, math.ceil(certified(programme(one, None, best)) - 1e-3)) if one.countable else None
+    fewest = max(0, math.ceil(certified(programme(one, None, best)) - 1e-3)) if one.countable and one.flows else None
     return [best[code] for code in range(len(classes))], fewest
 
 
@@ -173,7 +173,7 @@ def _of_services(
 ) -> list[Flow]:
     """A flow for each demand, of services without an end; those admitted in the same step are one group."""
     flows, share = [], 1.0 - own.slo + SLO_TOLERANCE
-    for size in np.unique(asked.demand):
+    for size in np.unique(asked.demand[np.isfinite(asked.demand)]):
         admission = asked.admission[asked.demand[:, 0] == size]
         _, group, count = np.unique(np.ceil(admission / step), return_inverse=True, return_counts=True)
         first, last = np.full(len(count), np.inf), np.full(len(count), -np.inf)
@@ -245,6 +245,40 @@ def _pool(hosts: Hosts, away: HostEvents, edges: Floats, resource: int) -> Float
     return np.asarray(1.0 - lost / (amount.sum() * np.diff(edges)))
 
 
+class Part(NamedTuple):
+    """Rows of a flow, with limits of 0: what its groups and what it gets have in each; the intervals in which it
+    lives; outages that one of each group has where it gets nothing, and those that getting all of an interval saves."""
+
+    groups: csr_array
+    served: csr_array
+    here: Codes
+    away: Floats
+    missing: Floats
+
+
+def _part(flow: Flow, edges: Floats) -> Part:
+    """The rows of a flow: nobody runs longer than it lives, and each kept one gets what it needs."""
+    width = np.diff(edges)
+    shared = overlaps(flow.begin, flow.until, edges) / width
+    here = np.flatnonzero(shared.any(axis=0))
+    shared, begin, end, width = shared[:, here], edges[here], edges[here + 1], width[here]
+    spans = np.array([row.until - row.since for row in flow.rows])
+    needs = flow.demand * np.array([row.need for row in flow.rows]) / spans[:, None]
+    # An interval of which only a part is in a row counts whole there: that asks for less.
+    within = np.array([(end > row.since + GRID) & (begin < row.until - GRID) for row in flow.rows])
+    gets = within * width / spans[:, None]
+    late = np.zeros(len(here))
+    if math.isfinite(flow.most):
+        late = np.where(begin >= flow.free, width / (max(flow.most, SHORTEST) * flow.demand.max()), 0.0)
+    return Part(
+        csr_array(np.vstack([-flow.demand * shared.T, needs])),
+        csr_array(vstack([eye_array(len(here)), csr_array(-gets)])),
+        here,
+        flow.demand * (shared @ late),
+        late,
+    )
+
+
 def programme(one: Problem, code: int | None, before: dict[int, int]) -> Programme:
     """As many promises of class ``code`` as possible with ``before`` of others kept; without a class the fewest
     preemptions with which ``before`` are kept.
@@ -253,61 +287,20 @@ def programme(one: Problem, code: int | None, before: dict[int, int]) -> Program
     interval and of the pool.
     """
     flows = [flow for flow in one.flows if flow.code == code or flow.code in before]
-    width = np.diff(one.edges)
-    rows, cols, values = [], [], []
-    limit: list[Floats] = []
-    groups = sum(len(flow.count) for flow in flows)
-    at, next_group, next_served = 0, 0, groups
-    cost = [np.zeros(groups)]
-    used: list[Codes] = []
-    where: list[Codes] = []
-
-    def add(row: Codes, col: Codes, value: Floats) -> None:
-        rows.append(row)
-        cols.append(col)
-        values.append(value)
-
-    for flow in flows:
-        y = next_group + np.arange(len(flow.count))
-        shared = overlaps(flow.begin, flow.until, one.edges) / width
-        here = np.flatnonzero(shared.any(axis=0))
-        served, rank = next_served + np.arange(len(here)), np.arange(len(here))
-        get, by = np.nonzero(shared[:, here].T)
-        add(at + rank, served, np.ones(len(here)))
-        add(at + get, y[by], -flow.demand[by] * shared[by, here[get]])
-        limit.append(np.zeros(len(here)))
-        at += len(here)
-        for row in flow.rows:
-            span = row.until - row.since
-            # An interval of which only a part is in the row counts whole: that asks for less.
-            some = rank[(one.edges[here + 1] > row.since + GRID) & (one.edges[here] < row.until - GRID)]
-            add(np.full(len(some), at), served[some], -width[here[some]] / span)
-            add(np.full(len(y), at), y, flow.demand * row.need / span)
-            limit.append(np.zeros(1))
-            at += 1
-        if code is None and math.isfinite(flow.most):
-            late = np.where(
-                one.edges[here] >= flow.free, width[here] / (max(flow.most, SHORTEST) * flow.demand.max()), 0.0
-            )
-            cost[0][y] = flow.demand * (shared[:, here] @ late)
-            cost.append(-late)
-        else:
-            cost.append(np.zeros(len(here)))
-        used.append(here)
-        where.append(served)
-        next_group, next_served = next_group + len(y), next_served + len(here)
-    if flows:
-        add(at + np.concatenate(used), np.concatenate(where), np.ones(next_served - groups))
-        limit.append(one.pool)
-        at += len(width)
+    parts = [_part(flow, one.edges) for flow in flows]
+    of = np.concatenate([np.full(len(flow.count), flow.code) for flow in flows])
+    here = np.concatenate([part.here for part in parts])
+    own = hstack([block_diag([part.groups for part in parts]), block_diag([part.served for part in parts])])
+    taken = coo_array((np.ones(len(here)), (here, np.arange(len(here)))), (len(one.pool), len(here)))
+    pool = hstack([csr_array((len(one.pool), len(of))), taken])
+    counted = np.array([(of == other) * -1.0 for other in before]).reshape(len(before), len(of))
+    kept_before = hstack([csr_array(counted), csr_array((len(before), len(here)))])
     # A little less is asked for than whole numbers, so that rounding cannot make the programme infeasible.
-    of = np.concatenate([np.full(len(flow.count), flow.code) for flow in flows]) if flows else np.zeros(0)
-    for other, number in before.items():
-        mine = np.flatnonzero(of == other)
-        add(np.full(len(mine), at), mine, -np.ones(len(mine)))
-        limit.append(np.array([10 * ROUNDING - number]))
-        at += 1
-    cost[0][of == code] = -1.0
-    matrix = coo_array((np.concatenate(values), (np.concatenate(rows), np.concatenate(cols))), (at, next_served))
-    most = np.append(np.concatenate([flow.count for flow in flows]), one.pool[np.concatenate(used)])
-    return Programme(np.concatenate(cost), csr_array(matrix), np.concatenate(limit), most)
+    asked = np.array([10 * ROUNDING - number for number in before.values()])
+    if code is None:
+        cost = np.concatenate([*(part.away for part in parts), *(-part.missing for part in parts)])
+    else:
+        cost = np.append((of == code) * -1.0, np.zeros(len(here)))
+    limit = np.concatenate([np.zeros(own.shape[0]), one.pool, asked])
+    most = np.append(np.concatenate([flow.count for flow in flows]), one.pool[here])
+    return Programme(cost, csr_array(vstack([own, pool, kept_before])), limit, most)

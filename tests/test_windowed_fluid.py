@@ -79,6 +79,14 @@ def test_what_a_zone_takes_away_is_missing(bench: dict[str, Any], tmp_path: Path
         assert most(bench, one, tmp_path) == ([kept], None)
 
 
+def test_who_fits_no_host_or_comes_too_late_is_not_served(bench: dict[str, Any], tmp_path: Path) -> None:
+    inputs = bench["inputs"]
+    gold = ServiceClass("gold", 0.9, 1, window=Window(rolling=DAY))
+    rows = [(0.0, FOREVER, 1.5, "gold"), (0.0, FOREVER, 1.0, "gold"), (3 * DAY, FOREVER, 1.0, "gold")]
+    one = inputs.Input("large", inputs.alone(rows, (gold,)), inputs.machines(2, 1.0), 2 * DAY)
+    assert most(bench, one, tmp_path) == ([1], 0)
+
+
 State = tuple[int, ...]
 """Of each service in which of the last slots it had no place, a bit for each, the last one lowest."""
 
