@@ -1,6 +1,7 @@
 """The figure of promises over windows: how many are kept, against the load, under each policy and at most by any.
 
-    python bench/promises_figure.py docs/figures/promises.svg
+    python bench/promises_figure.py docs/figures/promises.svg                measure all, keep promises.csv, draw it
+    python bench/promises_figure.py docs/figures/promises.svg --only plan    measure a line, the others as they are kept
 
 A panel for each window (an hour, a day, 30 days, a calendar month) and budget (accrued, whole): the share of all
 promises kept by services of three classes that ask for 90 to 130 % of ten hosts (``loaded`` of bench/promises.py), over
@@ -12,7 +13,10 @@ published policy with that of :data:`LIMITS` as overhead limit of all classes wh
 from __future__ import annotations
 
 import argparse
+import csv
 import sys
+from collections.abc import Iterator
+from itertools import product
 from pathlib import Path
 
 from measuring import announce, table
@@ -55,15 +59,15 @@ STYLE = palette.style(
 LOADS = (0.9, 0.95, 1.0, 1.05, 1.1, 1.15, 1.2, 1.25, 1.3)
 WINDOWS = {"1h": "an hour", "1d": "a day", "30d": "30 days", "1M": "a calendar month"}
 BUDGETS = ("accrued", "whole")
-LEAST = 0.4
-"""Share at the foot of a panel: the two more important classes are kept by all."""
+COLUMNS = ("window", "budget", "load", "line", "kept", "requests", "preemptions")
 LEFT, TOP, WIDTH, HEIGHT, ACROSS, DOWN = 56, 66, 190, 150, 238, 214
 
-Shares = list[float]
-"""Of promises kept, with each load."""
+Lines = dict[str, tuple[str, Policy]]
+Row = tuple[str, ...]
+"""Of :data:`COLUMNS`; kept and requests of each class, the most important first, with a space between."""
 
 
-def known() -> dict[str, tuple[str, Policy]]:
+def known() -> Lines:
     """The lines whose settings there are."""
     found = {}
     for name, (style, policy) in LINES.items():
@@ -85,76 +89,90 @@ def reached(one: Input, name: str, policy: Policy) -> Found:
     return max((measured(one.promising(None, limit), policy) for limit in LIMITS), key=lambda found: sum(found.kept))
 
 
-def panel_of(
-    window: str, budget: str, lines: dict[str, tuple[str, Policy]]
-) -> tuple[dict[str, Shares], list[list[str]]]:
-    """The share of promises kept by each line, and rows of a table: kept of each class with each load."""
-    shares: dict[str, Shares] = {name: [] for name in lines}
-    rows = []
-    for many in LOADS:
+def measure(lines: Lines) -> Iterator[Row]:
+    """Every point of these lines."""
+    for window, budget, many in product(WINDOWS, BUDGETS, LOADS):
         one = loaded(many, window, budget)
         for name, (_, policy) in lines.items():
             print(f"{one.name}, {name} ...", file=sys.stderr)
             found = reached(one, name, policy)
-            shares[name].append(sum(found.kept) / sum(found.requests))
-            kept = ", ".join(f"{kept} of {count}" for kept, count in zip(found.kept, found.requests, strict=True))
-            rows.append([one.name, name, kept, f"{shares[name][-1]:.1%}", f"{found.preemptions:,}"])
-    return shares, rows
+            kept, requests = (" ".join(map(str, counts)) for counts in (found.kept, found.requests))
+            yield (window, budget, f"{many:g}", name, kept, requests, str(found.preemptions))
 
 
-def drawn(
-    column: int, row: int, title: str, shares: dict[str, Shares], lines: dict[str, tuple[str, Policy]]
-) -> list[str]:
-    """A panel."""
-    left, top = LEFT + column * ACROSS, TOP + row * DOWN
+def share(row: Row) -> float:
+    """Of all promises those that are kept."""
+    return sum(map(int, row[4].split())) / sum(map(int, row[5].split()))
 
-    def at(many: float, share: float) -> str:
-        across = (many - LOADS[0]) / (LOADS[-1] - LOADS[0])
-        return f"{left + WIDTH * across:.1f} {top + HEIGHT * (1 - share) / (1 - LEAST):.1f}"
+
+def panel(column: int, line: int, title: str, rows: list[Row], least: float) -> list[str]:
+    """A panel of these rows, from a ``least`` share on."""
+    left, top = LEFT + column * ACROSS, TOP + line * DOWN
+
+    def x(many: float) -> float:
+        return left + WIDTH * (many - LOADS[0]) / (LOADS[-1] - LOADS[0])
+
+    def y(value: float) -> float:
+        return top + HEIGHT * (1 - value) / (1 - least)
 
     parts = [f'<text class="head" x="{left}" y="{top - 10}">{title}</text>']
     parts.append(f'<path class="axis" d="M{left} {top}V{top + HEIGHT}H{left + WIDTH}"/>')
-    for share in (LEAST, 0.6, 0.8, 1.0):
-        y = top + HEIGHT * (1 - share) / (1 - LEAST)
-        parts.append(f'<text x="{left - 8}" y="{y + 4:.0f}" text-anchor="end">{share:.0%}</text>')
-    for many in LOADS[::2]:
-        x = at(many, 1.0).split()[0]
-        parts.append(f'<text x="{x}" y="{top + HEIGHT + 18}" text-anchor="middle">{many * 100:.0f}</text>')
-    for name, (style, _) in lines.items():
-        path = "L".join(at(many, share) for many, share in zip(LOADS, shares[name], strict=True))
-        parts.append(f'<path class="{style}" d="M{path}"/>')
+    for fifth in range(round(least * 5), 6):
+        value = fifth / 5
+        parts.append(f'<text x="{left - 8}" y="{y(value) + 4:.0f}" text-anchor="end">{value:.0%}</text>')
+    foot = top + HEIGHT + 18
+    parts += [f'<text x="{x(many):.0f}" y="{foot}" text-anchor="middle">{many * 100:.0f}</text>' for many in LOADS[::2]]
+    for name, (style, _) in reversed(LINES.items()):  # the first is drawn last, above the others
+        points = [f"{x(float(row[2])):.1f} {y(share(row)):.1f}" for row in rows if row[3] == name]
+        parts += [f'<path class="{style}" d="M{"L".join(points)}"/>'] if points else []
     return parts
 
 
-def keys(lines: dict[str, tuple[str, Policy]]) -> list[str]:
+def keys(names: set[str]) -> list[str]:
     """What each line is, side by side."""
     parts, left = [], LEFT
-    for name, (style, _) in lines.items():
-        parts.append(f'<path class="{style}" d="M{left} 16h22"/><text x="{left + 28}" y="20">{name}</text>')
-        left += 52 + 7 * len(name)
+    for name, (style, _) in LINES.items():
+        if name in names:
+            parts.append(f'<path class="{style}" d="M{left} 16h22"/><text x="{left + 28}" y="20">{name}</text>')
+            left += 52 + 7 * len(name)
     return parts
 
 
-def main() -> None:
-    """Run all, print the tables and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("svg", type=Path)
-    asked = parser.parse_args()
-    announce()
-    print(table(("input", "policy", "gold, silver, bronze kept", "kept", "preemptions"), []), flush=True)
-    lines = known()
-    parts = keys(lines)
-    for row, budget in enumerate(BUDGETS):
-        for column, (window, title) in enumerate(WINDOWS.items()):
-            shares, rows = panel_of(window, budget, lines)
-            print("\n".join("| " + " | ".join(each) + " |" for each in rows), flush=True)
-            parts += drawn(column, row, f"{title}, {budget}", shares, lines)
+def drawing(rows: list[Row]) -> str:
+    """The figure."""
+    parts = keys({row[3] for row in rows})
+    least = int(min(share(row) for row in rows) * 5) / 5
+    for (line, budget), (column, (window, title)) in product(enumerate(BUDGETS), enumerate(WINDOWS.items())):
+        mine = [row for row in rows if row[:2] == (window, budget)]
+        parts += panel(column, line, f"{title}, {budget}", mine, least)
     width, height = LEFT + len(WINDOWS) * ACROSS, TOP + len(BUDGETS) * DOWN
     parts.append(f'<text x="{LEFT}" y="{height - 12}">demand of the services, per cent of what all hosts have</text>')
     about = "Promises kept against the demand, for four windows with accrued and whole budgets, by policy and at most"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" aria-label="{about}">'
+    return "\n".join([head, STYLE, *parts, "</svg>", ""])
+
+
+def main() -> None:
+    """Measure, print and keep all, and write the figure."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("svg", type=Path)
+    parser.add_argument("--only", action="append", choices=list(LINES), help="measure this line; again for more")
+    asked = parser.parse_args()
+    announce()
+    kept, rows = asked.svg.with_suffix(".csv"), []
+    if asked.only:
+        with kept.open(encoding="utf-8") as file:
+            rows = [tuple(row) for row in csv.reader(file)][1:]
+        rows = [row for row in rows if row[3] not in asked.only]
+    lines = {name: line for name, line in known().items() if not asked.only or name in asked.only}
+    print(table(COLUMNS, []), flush=True)
+    for row in measure(lines):
+        print("| " + " | ".join(row) + " |", flush=True)
+        rows.append(row)
     asked.svg.parent.mkdir(parents=True, exist_ok=True)
-    asked.svg.write_text("\n".join([head, STYLE, *parts, "</svg>", ""]), encoding="utf-8")
+    with kept.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])
+    asked.svg.write_text(drawing(rows), encoding="utf-8")
 
 
 if __name__ == "__main__":
