@@ -121,7 +121,8 @@ class Means:
             [each, str(len(shares[self.policies[0]])), *(f"{mean(shares[name]):.1%}" for name in self.policies)]
             for each, shares in self.shares.items()
         ]
-        rows.append(["preemptions", "", *(f"{mean(self.preemptions[name]):,.0f}" for name in self.policies)])
+        counts = {name: [one for one in self.preemptions[name] if one >= 0] for name in self.policies}
+        rows.append(["preemptions", "", *(f"{mean(counts[name]):,.0f}" if counts[name] else "" for name in counts)])
         text = table(["class", "inputs", *self.policies], rows)
         if self.worse:
             head = ["input", "policy", "class", f"keeps less than {self.policies[0]}", f"by more than {WORSE:.0%}"]
@@ -143,14 +144,15 @@ def arguments() -> argparse.Namespace:
     text = (__doc__ or "").replace("INPUTS", keys(), 1)
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", nargs="+", help="as above, or issue")
-    parser.add_argument("--policy", action="append", help="again for more (priority, recommended)")
+    parser.add_argument("--policy", action="append", help="again for more (priority, recommended); none: no policy")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     parser.add_argument("--budget", choices=("accrued", "whole"), help="of every window")
     parser.add_argument("--each", type=parse_duration, metavar="DURATION", help="look at promises after each")
     parser.add_argument("--bound", action="store_true", help="what no policy can exceed, too")
     parser.add_argument("--quiet", action="store_true", help="only the means")
     asked = parser.parse_args()
-    asked.policy = [policy(text, asked.set) for text in asked.policy or ("priority", "recommended")]
+    names = asked.policy or ("priority", "recommended")
+    asked.policy = [policy(text, asked.set) for text in names if text != "none"]
     return asked
 
 
@@ -176,7 +178,7 @@ def main() -> None:
             if not asked.quiet:
                 print("| " + " | ".join(line(one, BOUND, found[BOUND], one.end)) + " |", flush=True)
         means.add(one, found)
-    if several > 1 and len(asked.policy) > 1:
+    if several > 1:
         print("\n" + means.told())
 
 

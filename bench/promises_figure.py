@@ -100,6 +100,11 @@ def measure(lines: Lines) -> Iterator[Row]:
             yield (window, budget, f"{many:g}", name, kept, requests, str(found.preemptions))
 
 
+def place(row: Row) -> tuple[int, int, float, int]:
+    """Where a row stands in the file that keeps them."""
+    return list(WINDOWS).index(row[0]), BUDGETS.index(row[1]), float(row[2]), list(LINES).index(row[3])
+
+
 def share(row: Row) -> float:
     """Of all promises those that are kept."""
     return sum(map(int, row[4].split())) / sum(map(int, row[5].split()))
@@ -169,6 +174,7 @@ def main() -> None:
     for row in measure(lines):
         print("| " + " | ".join(row) + " |", flush=True)
         rows.append(row)
+    rows.sort(key=place)
     asked.svg.parent.mkdir(parents=True, exist_ok=True)
     with kept.open("w", encoding="utf-8", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([COLUMNS, *rows])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import importlib
 import itertools
 import sys
@@ -24,7 +25,7 @@ def bench() -> Iterator[dict[str, Any]]:
     """Modules of the folder bench, by name."""
     before = list(sys.path)
     sys.path.insert(0, str(REPOSITORY / "bench"))
-    names = ("promises", "promises_parts.inputs", "promises_parts.outcome")
+    names = ("promises", "promises_figure", "promises_parts.inputs", "promises_parts.outcome")
     yield {name.split(".")[-1]: importlib.import_module(name) for name in names}
     sys.path[:] = before
 
@@ -111,6 +112,19 @@ def test_a_limit_and_a_budget_hold_for_all_classes(bench: dict[str, Any]) -> Non
     one = bench["inputs"].peak().promising("whole", 0.25)
     assert {each.limit for each in one.workload.classes} == {0.25}
     assert [each.window and each.window.budget for each in one.workload.classes] == ["whole"] * 3 + [None]
+
+
+def test_the_figure_shows_what_was_measured_and_nothing_above_the_bound(bench: dict[str, Any]) -> None:
+    figures, about = REPOSITORY / "docs" / "figures", bench["promises_figure"]
+    with (figures / "promises.csv").open(encoding="utf-8") as file:
+        rows = [tuple(row) for row in csv.reader(file)][1:]
+    assert about.drawing(rows) == (figures / "promises.svg").read_text(encoding="utf-8")
+    most = {row[:3]: [int(kept) for kept in row[4].split()] for row in rows if row[3] == about.BOUND}
+    assert len(most) == len(about.WINDOWS) * len(about.BUDGETS) * len(about.LOADS)
+    lines = {row[3] for row in rows}
+    assert len(rows) == len(most) * len(lines)
+    for row in rows:
+        assert [int(kept) for kept in row[4].split()] <= most[row[:3]]
 
 
 @pytest.mark.parametrize("text", ["short:n=24", "zone:hours=6,bronze=200", "minutes", "grouped"])
