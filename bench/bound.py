@@ -12,6 +12,8 @@ score that qos-driven has), ``published``, ``share`` (recommended with ``policy.
 The bound is by importance: a policy that keeps fewer of an important class may exceed it in another. With ``--set``
 other settings hold for all policies but the priority policy.
 
+Promises over windows have a bound of their own: bench/windowed_fluid.py, and ``bench/promises.py --bound``.
+
 One run each in this process, decisions by the accounting ``restart`` (``always`` for validation-3). Start-up times of
 the samples are the published ones; of the validation runs a distribution like them; else the defaults, or what
 ``--hot`` and ``--cold`` say.

@@ -12,7 +12,8 @@ INPUTS
 NAME of a policy is ``priority``, ``published`` or ``recommended``, or ``NAME=BASE,WORD,...`` of your own: a base of
 these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set`` holds for all policies
 but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the promises after each
-day, not at the end alone.
+day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and as its preemptions
+how many it takes at least to keep so many (nothing where hosts fail, or requests have several instances).
 
 ``kept`` is the fulfilment times the requests of each class: a promise over windows is kept where its worst one is.
 ``each`` is the preemptions for each request without an end (for each request where all end). ``longest`` is the longest
@@ -30,7 +31,7 @@ from statistics import mean
 
 from measuring import announce, table
 from promises_parts.inputs import INPUTS, ISSUE, Input, inputs
-from promises_parts.outcome import Found, Policy, measured
+from promises_parts.outcome import Found, Policy, bounded, measured
 
 from slacktide.model.durations import parse_duration, write_duration
 
@@ -40,6 +41,7 @@ BASES = {
     "recommended": Policy("recommended"),
 }
 HEAD = ("input", "policy", "kept", "preemptions", "each", "longest, h", "seconds")
+BOUND = "bound"
 WORSE = 0.02
 """Share of a class by which keeping less than another policy is told."""
 
@@ -75,13 +77,14 @@ def line(one: Input, name: str, found: Found, end: float) -> list[str]:
     classes = [each.name for each in one.workload.classes]
     told = zip(classes, found.kept, found.requests, strict=True)
     kept = ", ".join(f"{name} {kept} of {count} ({kept / count:.1%})" for name, kept, count in told if count)
-    longest = zip(found.longest, found.requests, strict=False)
+    longest = zip(found.longest, found.requests, strict=False)  # of the bound there is none
+    known = found.preemptions >= 0
     return [
         one.name if end == one.end else f"{one.name}, after {write_duration(end)}",
         name,
         kept,
-        f"{found.preemptions:,}",
-        f"{found.preemptions / found.services:,.1f}",
+        f"{found.preemptions:,}" if known else "",
+        f"{found.preemptions / found.services:,.1f}" if known else "",
         ", ".join(f"{hours:.1f}" for hours, count in longest if count),
         f"{found.seconds:.1f}",
     ]
@@ -118,7 +121,8 @@ class Means:
             [each, str(len(shares[self.policies[0]])), *(f"{mean(shares[name]):.1%}" for name in self.policies)]
             for each, shares in self.shares.items()
         ]
-        rows.append(["preemptions", "", *(f"{mean(self.preemptions[name]):,.0f}" for name in self.policies)])
+        counts = {name: [one for one in self.preemptions[name] if one >= 0] for name in self.policies}
+        rows.append(["preemptions", "", *(f"{mean(counts[name]):,.0f}" if counts[name] else "" for name in counts)])
         text = table(["class", "inputs", *self.policies], rows)
         if self.worse:
             head = ["input", "policy", "class", f"keeps less than {self.policies[0]}", f"by more than {WORSE:.0%}"]
@@ -140,14 +144,15 @@ def arguments() -> argparse.Namespace:
     text = (__doc__ or "").replace("INPUTS", keys(), 1)
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("input", nargs="+", help="as above, or issue")
-    parser.add_argument("--policy", action="append", help="again for more (priority, recommended)")
+    parser.add_argument("--policy", action="append", help="again for more (priority, recommended); none: no policy")
     parser.add_argument("--set", action="append", default=[], metavar="SECTION.KEY=VALUE", help="a setting")
     parser.add_argument("--budget", choices=("accrued", "whole"), help="of every window")
     parser.add_argument("--each", type=parse_duration, metavar="DURATION", help="look at promises after each")
-    parser.add_argument("--no-longest", dest="longest", action="store_false", help="without it runs take less memory")
+    parser.add_argument("--bound", action="store_true", help="what no policy can exceed, too")
     parser.add_argument("--quiet", action="store_true", help="only the means")
     asked = parser.parse_args()
-    asked.policy = [policy(text, asked.set) for text in asked.policy or ("priority", "recommended")]
+    names = asked.policy or ("priority", "recommended")
+    asked.policy = [policy(text, asked.set) for text in names if text != "none"]
     return asked
 
 
@@ -155,7 +160,7 @@ def main() -> None:
     """Print the table."""
     asked = arguments()
     announce()
-    means, several = Means([one.name for one in asked.policy]), 0
+    means, several = Means([one.name for one in asked.policy] + [BOUND] * asked.bound), 0
     if not asked.quiet:
         print(table(HEAD, []), flush=True)
     for one in chosen(asked):
@@ -165,11 +170,15 @@ def main() -> None:
             for by in asked.policy:
                 print(f"{one.name}, {by.name} ...", file=sys.stderr)
                 promising = one.promising(asked.budget, by.limit)
-                found[by.name] = measured(promising, by, end, longest=asked.longest)
+                found[by.name] = measured(promising, by, end)
                 if not asked.quiet:
                     print("| " + " | ".join(line(one, by.name, found[by.name], end)) + " |", flush=True)
+        if asked.bound:
+            found[BOUND] = bounded(one)
+            if not asked.quiet:
+                print("| " + " | ".join(line(one, BOUND, found[BOUND], one.end)) + " |", flush=True)
         means.add(one, found)
-    if several > 1 and len(asked.policy) > 1:
+    if several > 1:
         print("\n" + means.told())
 
 

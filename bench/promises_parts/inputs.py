@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from inspect import signature
 from typing import Any
 
+import bound
 import numpy as np
+from measuring import ALPHA
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
@@ -63,15 +65,15 @@ def machines(count: int, size: float) -> Hosts:
 
 
 def alone(rows: Iterable[Row], classes: tuple[ServiceClass, ...]) -> Workload:
-    """Requests of one instance each, that ask for as much memory as CPU."""
+    """Requests of one instance each, that ask for as much memory as CPU; times in whole milliseconds, as files have."""
     ordered = sorted(rows, key=lambda row: row[0])
     admission, duration, demand, names = zip(*ordered, strict=True)
     codes = {one.name: code for code, one in enumerate(classes)}
     count = len(ordered)
     return Workload(
         ids=np.arange(count),
-        admission=np.array(admission),
-        duration=np.array(duration),
+        admission=np.round(admission, 3),
+        duration=np.maximum(np.round(duration, 3), 0.001),
         demand=np.stack([np.array(demand, np.float64)] * 2, axis=1),
         service_class=np.array([codes[name] for name in names], np.int16),
         job=np.arange(count),
@@ -168,11 +170,38 @@ def failures(seed: int = 1, bronze: float = 215, window: str = "30d") -> Input:
     return replace(one, name=f"{one.name}, failures, seed {seed}", words=drawn)
 
 
-def zone(hours: float = 6, bronze: float = 160, away: int = 20, window: str = "30d") -> Input:
-    """A mix for which there is room, and a zone of hosts that is away on days 15 and 40."""
+def zone(hours: float = 6, bronze: float = 160, away: int = 20, first: int = 15, window: str = "30d") -> Input:
+    """A mix for which there is room, and a zone of hosts that is away on two days, the ``first`` and the 40th."""
     one = mix(bronze, window=window)
-    outages = tuple((host, day * DAY, day * DAY + hours * HOUR) for day in (15, 40) for host in range(away))
+    outages = tuple((host, day * DAY, day * DAY + hours * HOUR) for day in (first, 40) for host in range(away))
     return replace(one, name=f"{one.name}, {away} hosts away {hours:g} h", away=outages)
+
+
+def loaded(load: float = 1.1, window: str = "30d", budget: str = "", hosts: int = 10, seed: int = 0) -> Input:
+    """Services of so much of the capacity over six short windows or two of a month; classes as 2, 3 and 5.
+
+    Those of a smaller load are among those of a larger one.
+    """
+    own = window_of(window)
+    length = 30 * DAY if own is None else own.about
+    end = length * (2 if length > DAY else 6)
+    pool, rows = machines(hosts, 8.0), []
+    capacity, draw = float(pool.capacity[:, 0].sum()), random.Random(seed)
+    asked = dict.fromkeys(MIX, 0.0)
+    while True:
+        name, size = _next(asked), float(draw.choice(SIZES))
+        if sum(asked.values()) + size > load * capacity:
+            break
+        asked[name] += size
+        rows.append((draw.uniform(0, length / 720), np.inf, size, name))
+    name = f"load {load:.0%}, {window} {budget}".strip()
+    return Input(name, alone(rows, _mixed(window)), pool, end).promising(budget or None)
+
+
+def _next(asked: dict[str, float]) -> str:
+    """The class that is behind its part of 2, 3 and 5."""
+    parts = dict(zip(MIX, (2, 3, 5), strict=True))
+    return min(asked, key=lambda name: asked[name] / parts[name])
 
 
 def growth(first: float = 0.9, last: float = 1.3, days: int = 60, window: str = "30d", seed: int = 0) -> Input:
@@ -180,11 +209,10 @@ def growth(first: float = 0.9, last: float = 1.3, days: int = 60, window: str = 
     draw, hosts = random.Random(seed), machines(60, 8.0)
     capacity, rows = float(hosts.capacity[:, 0].sum()), []
     asked = dict.fromkeys(MIX, 0.0)
-    parts = dict(zip(MIX, (2, 3, 5), strict=True))
     for day in range(days):
         begin, length = (0.0, HOUR) if not day else (day * DAY, DAY)
         while sum(asked.values()) < min(first + day / 100, last) * capacity:
-            name = min(asked, key=lambda one: asked[one] / parts[one])
+            name = _next(asked)
             size = float(draw.choice(SIZES))
             asked[name] += size
             rows.append((begin + draw.uniform(0, length), np.inf, size, name))
@@ -273,6 +301,13 @@ def cell_month(
     return Input(name, replace(whole, classes=classes), few, hours * HOUR, (f"simulation.seed={seed}",))
 
 
+def hour(of: str = "higher", share: float = 0.8, seed: int = 11) -> Input:
+    """An input of bench/bound.py, such as the published samples or validation-1, on part of its hosts, for an hour."""
+    one = bound.case(of, [])
+    words = (*one.words, f"qos.alpha={ALPHA}", f"simulation.seed={seed}")
+    return Input(f"{of}, {share:g} N, seed {seed}", one.workload, bound.on_share(one, share, seed), HOUR, words)
+
+
 INPUTS: dict[str, Callable[..., Input]] = {
     "equal": equal,
     "short": short,
@@ -281,10 +316,12 @@ INPUTS: dict[str, Callable[..., Input]] = {
     "peak": peak,
     "failures": failures,
     "zone": zone,
+    "loaded": loaded,
     "growth": growth,
     "drawn": drawn,
     "minutes": minutes,
     "cell-month": cell_month,
+    "hour": hour,
 }
 ISSUE = (
     "equal:n=21/24,slo=.99",

@@ -8,13 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+import windowed_fluid
 
 from promises_parts.inputs import HOUR, Input
+from slacktide.kernels.drive import event_loop
+from slacktide.kernels.tables import schema
+from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.log_records import EVENT_KINDS
 from slacktide.metrics.summary import per_class
+from slacktide.model import Workload
+from slacktide.policy.loader import load as own_code
 from slacktide.settings import load
-from slacktide.sim import RunResult, run
+from slacktide.sim.engine import Recorder, drive, prepare, result_of
+from slacktide.state.growing_arrays import RECORDERS
+
+PASSES = 2000
+"""Between two looks at who wants to stop the program."""
 
 WAITS, ENDS = ("admitted", "preempted", "evicted"), ("placed", "completed", "removed")
 """Events from which an instance waits, and with which it does not any more."""
@@ -44,15 +53,16 @@ class Found:
     """Of the processor."""
 
 
-def measured(one: Input, policy: Policy, end: float | None = None, *, longest: bool = True) -> Found:
+def measured(one: Input, policy: Policy, end: float | None = None) -> Found:
     """One run. ``kept`` is the fulfilment times the requests: of a promise over windows, its worst one counts."""
+    until = one.end if end is None else end
     with tempfile.TemporaryDirectory() as folder:
-        words = [*one.words, f"simulation.end={end or one.end}", *policy.words]
-        if one.away:
-            words.append(f"failures.file={_events(one, Path(folder))}")
-        config = load(None, policy.preset, words)
+        config = load(None, policy.preset, [*words_of(one, until, Path(folder)), *policy.words])
         begun = time.process_time()
-        result = run(one.workload, one.hosts, config, events=longest)
+        tb = prepare(one.workload, one.hosts, config, own_code(config), schema.RECORD_EVENTS)
+        waits = Waits(one.workload)
+        drive(tb, lambda: event_loop.run(tb.state, PASSES), waits, lambda: None)
+        result = result_of(tb, one.workload, waits, until)
         seconds = time.process_time() - begun
     first = result.requests["row" if result.instances is None else "first"]
     codes = one.workload.service_class[first]
@@ -61,11 +71,32 @@ def measured(one: Input, policy: Policy, end: float | None = None, *, longest: b
     return Found(
         [round(each.fulfilment[config.qos.startup] * each.requests) if each.requests else 0 for each in classes],
         [each.requests for each in classes],
-        outages(one, result) if longest else [],
+        waits.longest(until),
         result.preemptions,
         endless or len(first),
         seconds,
     )
+
+
+def bounded(one: Input) -> Found:
+    """The most promises that any policy keeps, and the fewest preemptions that takes: -1 where it is not known."""
+    with tempfile.TemporaryDirectory() as folder:
+        config = load(None, None, words_of(one, one.end, Path(folder)))
+        begun = time.process_time()
+        kept, turns = windowed_fluid.kept(one.workload, one.hosts, config, one.end)
+    request = np.arange(len(one.workload)) if one.workload.request is None else one.workload.request
+    _, first = np.unique(request, return_index=True)
+    first = first[one.workload.admission[first] <= one.end]
+    requests = np.bincount(one.workload.service_class[first], minlength=len(kept)).tolist()
+    endless = int(np.isinf(one.workload.duration[first]).sum())
+    seconds = time.process_time() - begun
+    return Found(kept, requests, [], -1 if turns is None else turns, endless or len(first), seconds)
+
+
+def words_of(one: Input, end: float, folder: Path) -> list[str]:
+    """Settings of all runs of an input; which hosts are away is put into a file of ``folder``."""
+    away = [f"failures.file={_events(one, folder)}"] if one.away else []
+    return [*one.words, f"simulation.end={end}", *away]
 
 
 def _events(one: Input, folder: Path) -> Path:
@@ -78,18 +109,33 @@ def _events(one: Input, folder: Path) -> Path:
     return path
 
 
-def outages(one: Input, result: RunResult) -> list[float]:
-    """The longest time in one piece that an instance of each class waited, hours."""
-    if result.events is None:
-        raise ValueError("events: found none, expected a run that records them: run(..., events=True)")
-    kind, row, at = (result.events[name] for name in ("kind", "row", "time"))
-    waits, ends = (np.isin(kind, [EVENT_KINDS.index(each) for each in kinds]) for kinds in (WAITS, ENDS))
-    some = np.flatnonzero((waits | ends) & (row >= 0))
-    order = some[np.lexsort((some, row[some]))]
-    row, at, waits = row[order], at[order], waits[order]
-    until = np.append(at[1:], 0.0)
-    last = np.append(row[1:] != row[:-1], True)
-    length = np.where(waits, np.where(last, result.end, until) - at, 0.0)
-    most: NDArray[np.float64] = np.zeros(len(one.workload.classes))
-    np.maximum.at(most, one.workload.service_class[row], length)
-    return [float(value) / HOUR for value in most]
+class Waits(Recorder):
+    """The longest time in one piece that an instance of each class waited, of a run's events, of which none is kept:
+    some policies preempt tens of millions of times."""
+
+    def __init__(self, workload: Workload) -> None:
+        super().__init__()
+        self._code = workload.service_class
+        self._since = np.full(len(workload), np.nan)
+        self._most = np.zeros(len(workload.classes))
+
+    def drain(self, tb: Tables) -> None:
+        """Look at the events in the buffers, in order of time, and empty them."""
+        count = int(tb.control["events"])
+        kind, row, at = (tb["events"][name][:count] for name in ("kind", "row", "time"))
+        waits, ends = (np.isin(kind, [EVENT_KINDS.index(each) for each in kinds]) for kinds in (WAITS, ENDS))
+        some = np.flatnonzero((waits | ends) & (row >= 0))
+        order = some[np.argsort(row[some], kind="stable")]
+        row, at, waits = row[order], at[order], waits[order]
+        first = np.append(True, row[1:] != row[:-1])[: len(row)]
+        since = np.where(first, self._since[row], np.where(np.roll(waits, 1), np.roll(at, 1), np.nan))
+        np.fmax.at(self._most, self._code[row], at - since)
+        last = np.append(first[1:], True)[: len(row)]
+        self._since[row[last]] = np.where(waits, at, np.nan)[last]
+        for name in RECORDERS:
+            tb.control[name] = 0
+
+    def longest(self, end: float) -> list[float]:
+        """Hours of each class; those that still wait have waited up to ``end``, seconds."""
+        np.fmax.at(self._most, self._code, end - self._since)
+        return [float(value) / HOUR for value in self._most]
