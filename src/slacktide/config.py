@@ -96,8 +96,8 @@ class QosSettings:
     """The metric (docs/metric.md)."""
 
     alpha: Seconds = 22.37107
-    """Expected maximum allocation time, seconds. The default is the published simulator's; set it to the longest start
-    you expect."""
+    """Expected maximum allocation time, seconds, of classes and workloads that say nothing of it. The default is the
+    published simulator's; set it to the longest start you expect."""
     margin: Seconds | None = None
     """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
     startup: Accounting = "restart"

@@ -850,10 +850,10 @@ def kept(world: World) -> dict[str, Availability]:
     for key, target in world.feed.controllers.targets.items():
         books = export(world.engine, key, world.clock())
         status = slo_status(world.engine, key, world.clock())
-        body = document(target, books, status, 0.0)
+        body = document(target, books, status)
         found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
     for target, books, status in world.heard.buried_ones:
-        body = document(target, books, status, 0.0, deleted=books["at"])
+        body = document(target, books, status, deleted=books["at"])
         found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
     return found
 

@@ -88,6 +88,8 @@ CLASS = np.dtype(
     [
         ("slo", "f8"),
         ("margin", "f8"),
+        ("alpha", "f8"),  # seconds that a start is expected to take
+        ("late_below", "f8"),  # Q below which one is late (triage)
         ("limit", "f8"),
         ("slope", "f8"),
         ("min_running", "f8"),  # seconds on a host before which an instance is no victim
@@ -221,7 +223,6 @@ GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("limit", "i
 # Settings that kernels read, and the loop's own counters.
 RULES = np.dtype(
     [
-        ("alpha", "f8"),
         ("patience", "f8"),
         ("savable", "f8"),
         ("overload_patience", "f8"),

@@ -163,7 +163,7 @@ class LedgerWriter:
             target, books, status = self._burials.pop(path)
             if not self._leading() or self._feed.controllers.is_anothers(target):
                 continue
-            said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
+            said = document(target, books, status, deleted=books["at"])
             await self._send(path, said, partial(self._bury_again, path, target, books, status))
 
     def _bury_again(self, path: str, target: Target, books: dict[str, Any], status: SloStatus) -> None:
@@ -338,7 +338,7 @@ class LedgerWriter:
         found = slo_status(engine, key, now)
         books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
         lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
-        said = document(target, books, found, engine.config.qos.alpha, class_is_lost=lost)
+        said = document(target, books, found, class_is_lost=lost)
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
             said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
