@@ -160,6 +160,7 @@ class PodStory:
             "promised": found.promised,
             "delivered": found.delivered,
             "slack": left,
+            "alpha": found.alpha,
             "state": found.state,
             "running": found.running,
             "waiting": found.waiting,

@@ -12,7 +12,6 @@ from typing import Any
 
 from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
-from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
@@ -336,7 +335,7 @@ class LedgerWriter:
             return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
-        books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
+        books, account = controllers.books(key, now), suffered(engine.instances, engine.controllers[key])
         lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
         said = document(target, books, found, class_is_lost=lost)
         if beyond := self._feed.promise_quotas.beyond(target.key):
