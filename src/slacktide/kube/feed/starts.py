@@ -23,7 +23,7 @@ KEPT = 16
 ENOUGH = 4
 """From so many on they say something."""
 QUANTILE = 0.9
-STEPS = (5, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600)
+STEPS = (1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 180, 240, 300, 420, 600, 900, 1200, 1800, 2700, 3600)
 """Seconds that may be held back. Few, as workloads that hold back alike share what is known of hosts."""
 MOST_NODES = 256
 """Of a workload that are known to have run it."""
