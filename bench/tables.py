@@ -106,6 +106,7 @@ TABLES = (
     Table("options-lower", OPTIONS, "options.py --input lower", f"--input lower {FEW}", published=True, exact=True),
     Table("options-higher", OPTIONS, "options.py --input higher", f"--input higher {FEW}", published=True, exact=True),
     Table("intervals", "docs/metrics.md", "intervals.py", "--experiments 3", exact=True),
+    Table("alpha", "docs/metric.md", "alpha.py", "--seeds 1", exact=True),
     Table("month", COSTS, "month.py", "--fraction 0.0001"),
 )  # fmt: skip
 

@@ -53,6 +53,7 @@ def settings(preset: str, factor: float) -> dict[str, float | str]:
     found: dict[str, float | str] = {
         "scheduler.watchdog": WATCHDOG_SECONDS / factor,
         "qos.alpha": ALPHA_SECONDS / factor,
+        "kube.learn_startup": "false",  # all requests are taken to start alike, as in the simulated run
         "qos.margin": MARGIN_SECONDS / factor,
     }
     if preset != "published":

@@ -96,8 +96,8 @@ class QosSettings:
     """The metric (docs/metric.md)."""
 
     alpha: Seconds = 22.37107
-    """Expected maximum allocation time, seconds. The default is the published simulator's; set it to the longest start
-    you expect."""
+    """Expected maximum allocation time, seconds, of classes and workloads that say nothing of it. The default is the
+    published simulator's; set it to the longest start you expect."""
     margin: Seconds | None = None
     """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
     startup: Accounting = "restart"
@@ -282,6 +282,10 @@ class KubeSettings:
     startup_allowance: Seconds = 300.0
     """Seconds that containers may take from their start until the pod is ready the first time; later than that it is
     the workload's doing (docs/causes.md)."""
+    learn_startup: bool = True
+    """Measure how long the pods of each workload take from their binding until they are ready. Where that is more than
+    its class holds back for a start, hold back that (docs/metric.md), up to ``kube.startup_allowance``. What a workload
+    says itself holds."""
     creation_allowance: Seconds = 600.0
     """Seconds within which a node should have a pod's containers started (images, volumes, network); later than that it
     is the workload's doing."""
@@ -370,5 +374,5 @@ def preset(name: PresetName) -> Config:
             cost="default",
         )
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
-        config = replace(config, policy=papers, delay=delay)
+        config = replace(config, policy=papers, delay=delay, kube=replace(config.kube, learn_startup=False))
     return config

@@ -97,6 +97,7 @@ class Class(Strict):
     slo: float
     rank: int
     margin: float | UnsetType = UNSET
+    alpha: Duration | UnsetType | None = UNSET
     overhead_limit: float | UnsetType | None = UNSET
     tiers: Tiers | UnsetType | None = UNSET
     window: Any = UNSET
@@ -122,6 +123,11 @@ class Class(Strict):
             limits = limit_fields.limits_of(said)
         except ConfigError as error:
             raise ConfigError(f"service class {self.name!r}: {error}") from error
+        if isinstance(fields.get("alpha"), str):
+            try:
+                fields["alpha"] = parse_duration(fields["alpha"])
+            except ValueError as error:
+                raise ConfigError(f"service class {self.name!r}: alpha: {error}") from error
         return ServiceClass(**fields, limits=limits)
 
 

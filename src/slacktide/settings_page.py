@@ -87,6 +87,14 @@ much of the window as the request has lived, or of the whole window from its fir
 A request that lives much shorter than its window is better served by `lifetime`. A promise of 1 has no budget in any \
 window: after a loss it is broken until the loss has left the window.
 
+A class may say how long an instance of it is expected to take to start, up to an hour, in place of `qos.alpha` \
+([metric.md](metric.md#alpha-of-a-class)):
+
+```yaml
+classes:
+  - {name: search, slo: 0.99, rank: 1, alpha: 3m}
+```
+
 A class may also say what its workloads may suffer in time ([limits.md](limits.md)); each of these may be left out:
 
 ```yaml

@@ -20,7 +20,10 @@ from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import Api, ControlPlane
 from slacktide.settings import load_live
 
-SETTINGS = ("kube.leader_election=false", "qos.alpha=0.1", "kube.backoff_first=0.05")
+SETTINGS = (
+    *("kube.leader_election=false", "kube.learn_startup=false", "kube.backoff_first=0.05"),
+    "qos.alpha=0.1",
+)
 DEVICES = "/apis/resource.k8s.io/v1"
 WAIT_SECONDS = 60.0
 FINALIZER, STATUS, BINDING = "finalizer", "status", "binding"

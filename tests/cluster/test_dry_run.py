@@ -182,7 +182,7 @@ def test_what_kube_scheduler_preempts_goes_on_where_we_would_not(beside: Control
 
 def settings() -> Config:
     config = load_live()
-    kube = replace(config.kube, scheduler_name="default-scheduler", all_nodes=True)
+    kube = replace(config.kube, scheduler_name="default-scheduler", all_nodes=True, learn_startup=False)
     return replace(config, kube=kube, qos=replace(config.qos, alpha=1.0))
 
 

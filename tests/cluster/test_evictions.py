@@ -16,7 +16,7 @@ from slacktide.kube.scheduler import Scheduler
 from slacktide.lab import ControlPlane
 from slacktide.settings import load_live
 
-SETTINGS = ("kube.leader_election=false", "kube.bindings=1", "qos.alpha=0.1")
+SETTINGS = ("kube.leader_election=false", "kube.bindings=1", "qos.alpha=0.1", "kube.learn_startup=false")
 """With one binding at a time there is one eviction at a time."""
 WAIT_SECONDS = 180.0
 WITHDRAWN, LOST, ANSWER_LOST = "withdrawn", "lost", "answer lost"

@@ -117,6 +117,9 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
         (FINE | {"namespaces": ["team-*"]}, "spec.namespaces[0]", "patterns are not known"),
         (FINE | {"namespaces": "shop"}, "spec.namespaces", "must be of type array"),
         (FINE | {"margin": 10}, "spec.margin", "unknown field"),
+        (FINE | {"alpha": "61m"}, "spec.alpha", "at most 1h"),
+        (FINE | {"alpha": "1d"}, "spec.alpha", "at most 1h"),
+        (FINE | {"alpha": "soon"}, "spec.alpha", "must be a duration"),
         (FINE | {"window": {}}, "spec.window", "needs exactly one of rolling"),
         (FINE | {"window": "30d"}, "spec.window", "must be of type object"),
         (FINE | {"window": {"rolling": "30d", "calendar": "1M"}}, "spec.window", "needs exactly one of rolling"),
@@ -179,6 +182,8 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
         FINE | {"window": {"rolling": "1w2d3h4m5.5s", "budget": "whole"}, "cooldown": "0s", "minRunning": "1.5m"},
         FINE | {"window": MONTH | {"timeZone": "America/Argentina/Buenos_Aires", "start": BEGIN, "budget": "accrued"}},
         FINE | {"preemptionLimit": KUEUE},
+        FINE | {"alpha": "1m30s"},
+        FINE | {"alpha": "1h"},
         FINE | {"disruptions": {"max": 0, "per": "1h30m"}, "hours": [NIGHT, {"from": "00:00", "to": "24:00"}]},
     ],
 )
@@ -396,6 +401,7 @@ def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kub
         ("disruptions", ["1 per 2h", "64 per 1w2d"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", ""]),
         ("cooldown", ["10m", "0", "1h30m", " 5s "], ["soon", "-1", "30m1h", ""]),
         ("min-running", ["1.5m"], ["1 m"]),
+        ("alpha", ["3m", "0", "3600", " 1h "], ["soon", "-1", "61m", "3601", "1d", ""]),
         (
             "hours",
             ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri 22:00-06:00 ; Sun 01:00-02:00"],

@@ -167,6 +167,25 @@ def test_core_and_twin_agree_on_priorities_within_ranks(several: bool, triage: b
     assert differs >= 5, "priorities that change nothing prove little"
 
 
+@pytest.mark.parametrize("triage", [False, True], ids=["share", "triage"])
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_core_and_twin_agree_where_classes_start_apart(several: bool, triage: bool, tmp_path: Path) -> None:
+    differs = preempting = 0
+    for seed in range(8700, 8740):
+        one = cluster(seed, several=several, neighbours=seed % 4 == 0).starting_apart()
+        one = one.windowed() if seed % 3 == 0 else one
+        one = one.triaged() if triage else one
+        result, outcome = core(one, tmp_path), twin(one)
+        difference = compare(result, outcome)
+        made = f"cluster({seed}, {several}).starting_apart()"
+        assert difference is None, f"{made}, triage {triage}: {difference}"
+        preempting += result.preemptions > 0
+        alike = tuple(replace(promised, alpha=None) for promised in one.workload.classes)
+        differs += outcome.decisions != twin(replace(one, workload=replace(one.workload, classes=alike))).decisions
+    assert preempting >= 10, "clusters without contention prove little"
+    assert differs >= 5, "start-up times that change nothing prove little"
+
+
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("neighbours", [False, True], ids=["alone", "neighbours"])
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])

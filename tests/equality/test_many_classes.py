@@ -1,4 +1,4 @@
-"""Classes of a dozen ranks and margins wait in the order of the twin, which sorts them pair by pair."""
+"""Classes of several ranks, margins and start-up times wait in the order of the twin, which sorts them pair by pair."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from support.clusters import Cluster, cluster
 from support.runs import compare, core, twin
 
 SEVERAL = tuple(
-    ServiceClass(f"class-{n}", (1.0, 0.95, 0.9, 0.5, 0.3)[n % 5], 1 + n // 2, (10.0, 0.0, 25.0)[n % 3])
+    replace(
+        ServiceClass(f"class-{n}", (1.0, 0.95, 0.9, 0.5, 0.3)[n % 5], 1 + n // 2, (10.0, 0.0, 25.0)[n % 3]),
+        alpha=(None, 0.0, 60.0, 7.5)[n % 4],
+    )
     for n in range(12)
 )
 

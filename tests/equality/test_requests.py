@@ -67,11 +67,11 @@ def test_the_metric_is_that_of_the_equations(histories: list[Standstill]) -> Non
                 slo = promise(at, row)
                 standing = Standing(had.e, 0.0, had.total - had.e, up, len(live) - up)
                 expected = float(
-                    approaches.metric(code, standing, slo, at.alpha, at.counts(row), at.to_lose(row)).item()
+                    approaches.metric(code, standing, slo, at.alpha(row), at.counts(row), at.to_lose(row)).item()
                 )
                 found = at.metric(row)
                 falls = spared(at, request, row, kind)
-                if abs(expected + at.alpha) < 1e-5 * (1.0 + abs(1.0 / falls if falls else 0.0)):
+                if abs(expected + at.alpha(row)) < 1e-5 * (1.0 + abs(1.0 / falls if falls else 0.0)):
                     continue  # which side of the promise it is on is a matter of rounding
                 blur = STEP * (1.0 + abs(slo / falls if falls else 0.0))
                 name = f"seed {at.cluster.seed}, at {at.t} s, row {row}"
@@ -92,15 +92,15 @@ def test_a_promise_lasts_as_long_as_the_metric_says(histories: list[Standstill])
                     continue  # what a service would lose is no part of its metric
                 q, then = at.metric(row), at.without(row)
                 name = f"seed {at.cluster.seed}, at {at.t} s, row {row}"
-                if q + at.alpha < 0.0:
-                    check_too_late(then, request, -(q + at.alpha), promise(at, row), name)
+                if q + at.alpha(row) < 0.0:
+                    check_too_late(then, request, -(q + at.alpha(row)), promise(at, row), name)
                     seen[f"{kind}, too late"] += 1
                 elif q == np.inf:
                     check_never(then, request, promise(at, row), name)
                     seen[f"{kind}, never"] += 1
                 else:
                     falls = spared(at, request, row, kind)
-                    check_until(then, request, q + at.alpha, promise(at, row), falls, name)
+                    check_until(then, request, q + at.alpha(row), promise(at, row), falls, name)
                     seen[f"{kind}, in time"] += 1
     wanted = [f"{kind}, {what}" for kind in KINDS for what in ("too late", "in time")]
     assert min(seen[what] for what in wanted) >= 30, seen
@@ -349,7 +349,7 @@ def test_a_batch_instance_is_weighed_as_if_its_work_were_gone(tmp_path: Path) ->
     assert decisions_of(both(one, tmp_path))[-1][4] == (1,)
     at = halted(one, 300.0, tmp_path)
     # e = 300 + 40, T = 600; stopped, row 0 would take 300 s of e with it, and row 1 40 s, which leaves just enough.
-    assert (at.metric(0), at.metric(1)) == (40.0 / 0.5 - 600.0 - at.alpha, np.inf)
+    assert (at.metric(0), at.metric(1)) == (40.0 / 0.5 - 600.0 - at.alpha(0), np.inf)
     kept = halted(one.with_(simulation={"preempted_work": "kept"}), 300.0, tmp_path)
     assert (kept.metric(0), kept.metric(1)) == (np.inf, np.inf)
 
@@ -361,11 +361,11 @@ def test_a_concurrent_request_receives_nothing_while_one_of_its_instances_waits(
     rows = [Request(BRONZE, term=on(0), of=0), Request(BRONZE, term=on(1), of=0)]
     one = small(rows, machines(1.0, 1.0), end=60.0, events=[(40.0, 1, "fail")], several=[Several("concurrent")])
     at = halted(one, 60.0, tmp_path)
-    assert (at.metric(0), at.metric(1)) == (20.0 - at.alpha, 20.0 - at.alpha)
+    assert (at.metric(0), at.metric(1)) == (20.0 - at.alpha(0), 20.0 - at.alpha(1))
     # Of an aggregated one e = 100: 80 s in hand. While row 0 goes on, that is enough for ever.
     alike = small(rows, machines(1.0, 1.0), end=60.0, events=[(40.0, 1, "fail")], several=[Several("aggregated")])
     at = halted(alike, 60.0, tmp_path)
-    assert (at.metric(0), at.metric(1)) == (40.0 - at.alpha, np.inf)
+    assert (at.metric(0), at.metric(1)) == (40.0 - at.alpha(0), np.inf)
 
 
 @pytest.mark.uncompiled

@@ -73,6 +73,7 @@ SPECS = st.fixed_dictionaries(
         "cooldown": st.just("10m"),
         "hours": st.just([{"days": ["Sat"], "from": "22:00", "to": "06:00", "timeZone": "Europe/Berlin"}]),
         "minRunning": st.just("5m"),
+        "alpha": st.just("3m"),
     },
 )
 

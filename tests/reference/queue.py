@@ -26,7 +26,7 @@ def is_lost(one: Instance, t: float, config: Config) -> bool:
     if not recovers(one, config):
         return falls_behind(one, metric_keeping_work(one, t, config), config)
     floor = config.policy.floor
-    starves = floor > 0.0 and one.metric_at(t, config) + config.qos.alpha < (floor - 1.0) * decided_lifetime(one, t)
+    starves = floor > 0.0 and one.metric_at(t, config) + one.alpha < (floor - 1.0) * decided_lifetime(one, t)
     return is_late(one, t, config) and not starves
 
 
@@ -52,7 +52,7 @@ def is_late(one: Instance, t: float, config: Config) -> bool:
 
 def falls_behind(one: Instance, q: float, config: Config) -> bool:
     """Whether one with this metric is late."""
-    return q < one.margin and q < -config.policy.savable
+    return q < one.margin and q + one.alpha < config.qos.alpha - config.policy.savable
 
 
 def qos_order(

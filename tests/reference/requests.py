@@ -142,9 +142,9 @@ class Request:
             up = [k for k in self.up(t, accounting) if not k.leaving]
             contributing = len(up) - 1 if j in up else len(up)
         if self.account is not None:
-            return self.account.slack(contributing, len(self.live())) - config.qos.alpha
+            return self.account.slack(contributing, len(self.live())) - j.alpha
         x = metric.earned(e, j.sigma) - self.lifetime(t)
-        return metric.request_metric(x, len(self.live()), contributing, j.sigma, config.qos.alpha)
+        return metric.request_metric(x, len(self.live()), contributing, j.sigma, j.alpha)
 
     def overhead_at(self, t: float, config: Config) -> float:
         """Preemption overhead C, of all incarnations of all its instances."""

@@ -75,6 +75,8 @@ class Instance:
     """Smaller is more important; where classes have priorities, of :func:`order`."""
     margin: float
     limit: float
+    alpha: float
+    """Seconds that a start is expected to take."""
     service_class: int = 0
     named_rank: int = 0
     """The rank of its class as it is named; 0: of no class."""
@@ -158,8 +160,8 @@ class Instance:
     def key(self, config: Config) -> float:
         """Order among waiting instances."""
         if self.promise is not None:
-            return self.since + windows.slack(self, self.since, config) - config.qos.alpha
-        return metric.waiting_key(self.ledgers[config.qos.startup], self.since, self.sigma, config.qos.alpha)
+            return self.since + windows.slack(self, self.since, config) - self.alpha
+        return metric.waiting_key(self.ledgers[config.qos.startup], self.since, self.sigma, self.alpha)
 
     def metric_at(self, t: float, config: Config) -> float:
         """Q at ``t``, in the accounting that decisions use: its own, or its request's."""
@@ -173,10 +175,10 @@ class Instance:
         if self.request is not None and self.request.decides:
             return self.request.metric_of(self, t, config)
         if self.promise is not None:
-            return windows.slack(self, t, config) - config.qos.alpha
+            return windows.slack(self, t, config) - self.alpha
         if self.host is None:
             return self.key(config) - t
-        return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, config.qos.alpha)
+        return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, self.alpha)
 
     def overhead_at(self, t: float, config: Config) -> float:
         """Preemption overhead C at ``t``: its own, or its request's."""
@@ -362,6 +364,7 @@ def build(
                 named_rank=promised.rank,
                 margin=on_grid(promised.margin if config.qos.margin is None else config.qos.margin),
                 limit=promised.limit,
+                alpha=on_grid(config.qos.alpha if promised.alpha is None else promised.alpha),
                 service_class=index,
                 demand=amounts(workload.demand[row], workload.resources),
                 admission=on_grid(workload.admission[row]),

@@ -47,7 +47,7 @@ def houses(*zones: str) -> list[Host]:
 
 
 def one(*marks: str, rules: Sequence[Rule] = (), preferences: Sequence[Preference] = ()) -> Instance:
-    return Instance(0, 0.9, 2, 10.0, 0.1, placement=Placement(marks, tuple(rules), tuple(preferences)))
+    return Instance(0, 0.9, 2, 10.0, 0.1, 10.0, placement=Placement(marks, tuple(rules), tuple(preferences)))
 
 
 def put(host: Host, *marks: str) -> Instance:

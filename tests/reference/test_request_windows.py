@@ -61,7 +61,7 @@ def test_the_slack_of_rolling_windows_is_that_of_the_definition() -> None:
 
 def own(promise: Promise, history: list[Interval], t: float) -> float:
     """The slack of an instance by its own ledger, that was up where the request was."""
-    one = Instance(0, promise.slo, 1, 0.0, 1.0, admission=history[0][0], since=history[0][0], promise=promise)
+    one = Instance(0, promise.slo, 1, 0.0, 1.0, 0.0, admission=history[0][0], since=history[0][0], promise=promise)
     one.decides_by = "never"
     host = Host(0, (1, 1))
     while promise.turns and promise.ends <= one.admission:

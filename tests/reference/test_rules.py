@@ -27,7 +27,7 @@ def instance(
     kind: tuple[float, int], e: float, p: float, spent: float = 0.0, running: bool = False, row: int = 0
 ) -> Instance:
     sigma, rank = kind
-    made = Instance(row, sigma, rank, margin=10.0, limit=1.0 - sigma, service_class=rank - 1, spent=spent)
+    made = Instance(row, sigma, rank, margin=10.0, limit=1.0 - sigma, alpha=10.0, service_class=rank - 1, spent=spent)
     made.ledgers["restart"] = Ledger(e, p)
     made.host = Host(0, (1, 1)) if running else None
     made.starts = int(running)
@@ -179,7 +179,7 @@ def test_the_limit_itself_is_still_allowed() -> None:
 
 def waiting(row: int, e: float = 0.0, p: float = 0.0, since: float = 0.0, admission: float = 0.0) -> Instance:
     """A bronze instance (sigma .5) with this ledger in all accountings."""
-    made = Instance(row, 0.5, 3, margin=10.0, limit=0.5, admission=admission, since=since, admitted=True)
+    made = Instance(row, 0.5, 3, margin=10.0, limit=0.5, alpha=10.0, admission=admission, since=since, admitted=True)
     made.ledgers = {name: Ledger(e, p) for name in ACCOUNTINGS}
     return made
 

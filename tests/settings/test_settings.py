@@ -208,6 +208,25 @@ def test_limits_of_classes_come_from_the_file_and_go_back_there(tmp_path: Path) 
     assert settings.load(written(tmp_path, "d.json", json.dumps(settings.to_mapping(kueue)))) == kueue
 
 
+def test_how_long_a_class_starts_comes_from_the_file_and_goes_back_there(tmp_path: Path) -> None:
+    text = "classes:\n- {name: a, slo: 0.95, rank: 1, alpha: %s}\n"
+    for said, seconds in (("3m", 180.0), ("0", 0.0), ("22.5", 22.5), ("1h", 3600.0), ("null", None)):
+        config = settings.load(written(tmp_path, "a.yml", text % said))
+        assert config.classes == (ServiceClass("a", 0.95, 1, alpha=seconds),)
+        again = json.dumps(settings.to_mapping(config))
+        assert settings.load(written(tmp_path, "b.json", again)) == config
+    for wrong, words in (
+        ("61m", "from 0 to 3600"),
+        ("-1", "found -1"),
+        ("soon", "alpha: found 'soon', expected seconds"),
+    ):
+        with pytest.raises(ConfigError) as caught:
+            settings.load(written(tmp_path, "a.yml", text % wrong))
+        assert "a.yml:2: " in str(caught.value)
+        assert "'a': alpha: " in str(caught.value)
+        assert words in str(caught.value)
+
+
 def test_hours_of_an_annotation_are_those_of_a_class() -> None:
     assert hours_of_text("Sat,Sun 00:00-24:00 Europe/Berlin") == (Hours(("Sat", "Sun"), 0, 1440, "Europe/Berlin"),)
     night = Hours(("Mon", "Tue", "Wed", "Fri"), 1320, 360)

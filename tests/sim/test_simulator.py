@@ -169,6 +169,19 @@ def test_who_is_at_its_margin_is_not_below_it(tmp_path: Path) -> None:
     assert compare(result, twin(one)) is None
 
 
+@pytest.mark.parametrize(("alpha", "comes_back"), [(None, 1170.0), (180.0, 1020.0)])
+def test_a_class_that_starts_slowly_comes_back_in_time(alpha: float | None, comes_back: float, tmp_path: Path) -> None:
+    """It is promised half, ran for 600 s, gives way, and takes 180 s to start anew: after 1200 s it is behind. It is at
+    its margin of 10 s at 1200 - alpha - 10 s; passes come every 30 s."""
+    first, second = Request(0), Request(1, admission=600.0)
+    one = small([first, second], machines(1.0), end=1400.0, hot=180.0, cold=0.0)
+    classes = (ServiceClass("slow", 0.5, 1, alpha=alpha), ServiceClass("other", 0.1, 1), ServiceClass("none", 0.1, 1))
+    result = core(replace(one, workload=replace(one.workload, classes=classes)), tmp_path)
+    (again,) = [at for _, at, row, _, _ in decisions_of(result) if row == 0 and at > 0.0]
+    assert again == comes_back
+    assert (600.0 / (again + 180.0) >= 0.5) == (alpha is not None)
+
+
 def test_by_priority_the_youngest_of_a_class_goes_first(tmp_path: Path) -> None:
     rows = [*[Request(BRONZE, admission=5.0 * place) for place in range(3)], Request(GOLD, 20.0), Request(GOLD, 30.0)]
     one = small(rows, machines(3.0), end=40.0, policy={"name": "priority"})

@@ -153,6 +153,14 @@ class Cluster:
         )
         return replace(self, workload=replace(self.workload, classes=classes))
 
+    def starting_apart(self) -> Cluster:
+        """The same cluster with classes whose instances are expected to take different times to start."""
+        random = np.random.default_rng([self.seed, 0x5EED, 29])
+        classes = tuple(
+            replace(one, alpha=_pick(random, None, 0.0, 1.5, 7.3, 30.0, 180.0)) for one in self.workload.classes
+        )
+        return replace(self, workload=replace(self.workload, classes=classes))
+
     def without(self, *switches: str) -> Cluster:
         """The same cluster with these switches of ``optimize`` off."""
         return self.with_(optimize=dict.fromkeys(switches, False))

@@ -44,10 +44,9 @@ class Standstill:
     def accounting(self) -> Accounting:
         return self.cluster.config.qos.startup
 
-    @property
-    def alpha(self) -> float:
-        """As decisions use it, on the grid of times."""
-        return float(self.tables.rules["alpha"])
+    def alpha(self, row: int) -> float:
+        """Of an instance's class, as decisions use it, on the grid of times."""
+        return float(self.tables["classes"]["alpha"][self.cluster.workload.service_class[row]])
 
     def metric(self, row: int) -> float:
         """Q of an instance that waits or runs."""

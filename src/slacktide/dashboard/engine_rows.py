@@ -123,11 +123,11 @@ class EngineRows:
         if not known:
             return [], Totals.empty()
         found = overview(self.engine, now, known)
-        alpha = self.engine.config.qos.alpha  # what decisions hold back for a start-up is no loss
         classes = [self.class_number(one.service) for one in found.controllers]
         rows = []
+        # What decisions hold back for a start-up is no loss.
         columns = zip(
-            known, classes, found.promised.tolist(), found.delivered.tolist(), (found.slack + alpha).tolist(),
+            known, classes, found.promised.tolist(), found.delivered.tolist(), (found.slack + found.alpha).tolist(),
             found.state.tolist(), found.running.tolist(), found.waiting.tolist(), found.preemptions.tolist(),
             (found.lost + found.starving).tolist(), strict=True,
         )  # fmt: skip

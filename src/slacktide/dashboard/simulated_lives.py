@@ -70,6 +70,7 @@ class Lives:
         silent[silent] = alone[events.instance[silent]]
         told = np.flatnonzero(written | silent)
         slo = np.array([one.slo for one in results.classes])
+        alpha = np.array([one.alpha_or(results.alpha) for one in results.classes])
         windowed = np.array([one.window is not None for one in results.classes])
         per_unit = np.concatenate((results.cls[results.request], results.cls))
         self.slo, self.windowed = slo[per_unit], windowed[per_unit]
@@ -84,7 +85,8 @@ class Lives:
             np.concatenate((admitted, events.time[told], ended[judged])),
             units,
         )
-        values = np.concatenate((np.zeros(units), events.qos[told] + results.alpha, final))[points.order]
+        held_back = alpha[results.cls[results.request[events.instance[told]]]]
+        values = np.concatenate((np.zeros(units), events.qos[told] + held_back, final))[points.order]
         begins = np.concatenate((np.ones(units, np.bool_), events.is_(*WAITS)[told], np.zeros(len(judged), np.bool_)))
         self.points, self.waits = points, begins[points.order] & (points.owner < count)
         """The second tells of each point whether its unit waits from it on."""

@@ -49,7 +49,8 @@ class Results:
     """A run. Of requests, shape (n,), and instances, shape (i,); times in seconds, ``ended`` infinite: not.
 
     ``achieved`` is what a promise is judged by in the end, in the accounting of decisions; ``request`` is the place of
-    an instance's request, ``number`` its own within that, -1 where it is the only one. Hosts are those of events.
+    an instance's request, ``number`` its own within that, -1 where it is the only one. ``alpha`` is of the classes that
+    say nothing of it. Hosts are those of events.
     """
 
     title: str

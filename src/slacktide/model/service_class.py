@@ -44,6 +44,10 @@ LEAST_SLO = 0.001
 """Below, ``e / sigma`` would soon leave the grid of times, and metrics would no longer be exact (docs/semantics.md)."""
 
 
+LONGEST_START = 3600.0
+"""Seconds; a class that held more back for a start-up would decide by nothing else."""
+
+
 @dataclass(frozen=True, slots=True)
 class ServiceClass:
     """A promise.
@@ -56,7 +60,9 @@ class ServiceClass:
     ``window`` is the time over which the availability is promised, ``None`` meaning the whole life;
     ``limits`` say what its workloads may suffer, ``None``: whatever happens;
     ``priority`` orders, within a rank, workloads that a cluster gave a class because they name none: the
-    priority of their pods, larger is more important (docs/semantics.md, 'Priority within a rank').
+    priority of their pods, larger is more important (docs/semantics.md, 'Priority within a rank');
+    ``alpha`` is the seconds that the start of one of its instances is expected to take, ``None``: those of the settings
+    (``qos.alpha``).
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -70,6 +76,7 @@ class ServiceClass:
     window: Window | None = None
     limits: DisruptionLimits | None = None
     priority: int = 0
+    alpha: float | None = None
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:
@@ -83,6 +90,8 @@ class ServiceClass:
             refuse("rank", self.rank, "a whole number from 1 (most important)")
         if not 0.0 <= self.margin < float("inf"):
             refuse("margin", self.margin, "seconds, 0 or more")
+        if self.alpha is not None and not 0.0 <= self.alpha <= LONGEST_START:
+            refuse("alpha", self.alpha, f"seconds, from 0 to {LONGEST_START:g}")
         if self.overhead_limit is not None and not 0.0 <= self.overhead_limit <= 1.0:
             refuse("overhead_limit", self.overhead_limit, "a number from 0 to 1")
         if self.tiers is None:
@@ -92,6 +101,10 @@ class ServiceClass:
     def limit(self) -> float:
         """The largest preemption overhead C at which an instance may still be preempted by its peers."""
         return 1.0 - self.slo if self.overhead_limit is None else self.overhead_limit
+
+    def alpha_or(self, setting: float) -> float:
+        """Its ``alpha``, or that of the settings, which its own takes the place of."""
+        return setting if self.alpha is None else self.alpha
 
 
 DEFAULT_CLASSES = (

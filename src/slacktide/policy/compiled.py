@@ -118,7 +118,7 @@ def in_overload(tb: Tables, entry: np.void, slack: float, now: float) -> str:
     if not ours["overloaded"] or slack >= ours["margin"]:
         return ""
     if not is_lost(tb.state, int(entry["row"]), slack, now):
-        starves = slack < -float(tb.rules["savable"])
+        starves = slack < float(ours["late_below"])
         return f"slack {slack:.1f} s{', below its floor' if starves else ''}; its class is overloaded; "
     slope = float(ours["slope"])
     needs = f"would need {-slack / slope:.0f} s to recover" if slope > 0.0 else "cannot recover"

@@ -46,7 +46,7 @@ ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schem
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
 ON_GRID = (
-    *("alpha", "patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
+    *("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
     "recreation",
 )
 """Rules that are times."""
@@ -80,7 +80,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
     rules = np.zeros(1, schema.RULES)
     score = None if own.score and not in_order(config) else builtin.SCORES[score_name(config)]
     values: dict[str, float | int] = {
-        "alpha": config.qos.alpha,
         "patience": policy.patience,
         "savable": policy.savable,
         "overload_patience": max(policy.overload_patience, policy.patience),
@@ -240,7 +239,7 @@ def build(
     kinds, resizing = resize_tables.apart(workload, kinds)
     terms = [*workload.terms, *affinity_tables.preferred_terms(workload.placements)]
     grouping = layout.group_hosts(host_events.apart(capacity, happenings), matching_hosts(terms, hosts))
-    classes = layout.class_table(workload.classes, config.qos.margin, config.policy.min_running, in_order(config))
+    classes = layout.class_table(workload.classes, config, in_order(config))
     turns = windows.fill_classes(classes, workload.classes, config, config.simulation.end or LONGEST)
     requests = request_tables.arrays(workload, config.simulation.preempted_work != "kept")
     levels = int(classes["level"].max()) + 1

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.config import Config
 from slacktide.kernels import combinations
 from slacktide.kernels.tables import schema
 from slacktide.model import ServiceClass, Workload
@@ -229,25 +230,28 @@ def classify(workload: Workload, demand: NDArray[np.int64], further: Sequence[ND
     return Kinds(demand[first_of_shape], first_of_shape, kinds, kind, len(first_of_pair), member, placement)
 
 
-def class_table(
-    classes: Sequence[ServiceClass], margin: float | None, min_running: float, alike: bool = False
-) -> schema.Records:
+def class_table(classes: Sequence[ServiceClass], config: Config, alike: bool = False) -> schema.Records:
     """Service classes as the kernels read them.
 
-    ``margin`` overrides each class's own, ``min_running`` is of those that say nothing of it, ``alike`` gives all one
-    rank. Where a class has a priority, ranks are numbered so that they say it too: only their order counts.
+    The settings' margin overrides each class's own; their ``alpha`` and ``min_running`` are of those that say nothing
+    of it; ``alike`` gives all one rank. Where a class has a priority, ranks are numbered so that they say it too: only
+    their order counts.
     """
     ranks = [1 if alike else service.rank for service in classes]
     if not alike and any(service.priority for service in classes):
         orders = sorted({(service.rank, -service.priority) for service in classes})
         ranks = [1 + orders.index((service.rank, -service.priority)) for service in classes]
     levels = sorted(set(ranks))
+    margin, min_running = config.qos.margin, config.policy.min_running
+    alpha, savable = (float(on_grid(np.array(one))) for one in (config.qos.alpha, config.policy.savable))
     table = np.zeros(len(classes), schema.CLASS)
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         least = None if service.limits is None else service.limits.min_running
         one = table[i]
         one["slo"], one["margin"], one["own_margin"], one["limit"] = service.slo, phi, phi, service.limit
+        one["alpha"] = float(on_grid(np.array(service.alpha_or(alpha))))
+        one["late_below"] = alpha - one["alpha"] - savable
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
         one["rank"], one["level"], one["named_rank"] = ranks[i], levels.index(ranks[i]), service.rank
         one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))

@@ -15,6 +15,10 @@ AHEAD = 30 * 366 * 86_400.0
 NEVER = float("inf")
 
 
+def _told_apart_by(service: ServiceClass) -> tuple[str, int, float | None]:
+    return service.name, service.priority, service.alpha
+
+
 class ServiceClasses:
     """The part of :class:`slacktide.state.growth.Growing` that knows service classes."""
 
@@ -29,9 +33,10 @@ class ServiceClasses:
     _resized: bool
 
     def class_number(self, service: ServiceClass) -> int:
-        """The number of a class; where it is not known, a new one or another one under its name and priority."""
+        """The number of a class; a new one where none is told apart as it is; where that is another one now, it
+        takes its place."""
         for number, known in enumerate(self.classes):
-            if (known.name, known.priority) == (service.name, service.priority):
+            if _told_apart_by(known) == _told_apart_by(service):
                 if known != service:
                     self.classes[number] = service
                     self._write_classes()
@@ -77,7 +82,7 @@ class ServiceClasses:
         marks, waiting = self.tb["classes"]["overloaded"], self.tb.control["queue"] + self.tb.control["incoming"]
         # Before the first class is known the table has a row that is nobody's.
         found: dict[str, bool] = {}
-        for one, mark in zip(self.classes, marks, strict=False):  # of one name are those of several priorities
+        for one, mark in zip(self.classes, marks, strict=False):  # of one name are several priorities and alphas
             found[one.name] = found.get(one.name, False) or bool(mark and waiting)
         return found
 
@@ -91,7 +96,7 @@ class ServiceClasses:
         now = self.clock
         self._let_pass(now)
         config = self.config
-        table = layout.class_table(self.classes, config.qos.margin, config.policy.min_running, cluster.in_order(config))
+        table = layout.class_table(self.classes, config, cluster.in_order(config))
         self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))
         self.tb.control["turns_at"] = windows.next_turn(table)
         self._reaches = now + AHEAD / 2 if len(self.tb["turns"]) else NEVER

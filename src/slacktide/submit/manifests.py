@@ -16,6 +16,7 @@ from slacktide.kube.client.quantities import nanos
 from slacktide.kube.resources.custom_resources import API_VERSION, EVERYBODY
 from slacktide.kube.translate.service_classes import APPROACH, CLASS_LABEL
 from slacktide.model import Constraint, ServiceClass, Term, Workload
+from slacktide.model.durations import write_duration
 from slacktide.model.workload import APPROACHES, INDEPENDENT
 from slacktide.submit.kubelet_annotations import RUN_SECONDS, STARTUP_SECONDS
 
@@ -218,6 +219,8 @@ def class_object(promise: ServiceClass) -> dict[str, Any]:
     spec: dict[str, Any] = {"slo": promise.slo, "rank": promise.rank, "marginSeconds": promise.margin}
     if promise.overhead_limit is not None:
         spec["overheadLimit"] = promise.overhead_limit
+    if promise.alpha is not None:
+        spec["alpha"] = write_duration(promise.alpha)
     spec["tiers"] = [{"boundary": tier.boundary, "bonus": tier.bonus} for tier in promise.tiers]
     spec["namespaces"] = [EVERYBODY]
     return {"apiVersion": API_VERSION, "kind": "ServiceClass", "metadata": {"name": promise.name}, "spec": spec}

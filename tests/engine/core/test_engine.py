@@ -58,6 +58,20 @@ def test_the_engine_decides_as_the_simulator_does_by_promises_over_windows(
     assert differs >= 3, "windows that change nothing prove little"
 
 
+@pytest.mark.parametrize("several", [False, True])
+def test_the_engine_decides_as_the_simulator_does_where_classes_start_apart(several: bool, tmp_path: Path) -> None:
+    differs = 0
+    for seed in range(8700, 8730):
+        one = livable(cluster(seed, several=several).starting_apart())
+        result, log = simulated(one, tmp_path)
+        found = first_difference("decisions", log, followed(one, result).log)
+        assert found is None, f"seed {seed}: {found}"
+        alike = tuple(replace(service, alpha=None) for service in one.workload.classes)
+        plain = replace(one, workload=replace(one.workload, classes=alike))
+        differs += [decision[:3] for decision in log] != [decision[:3] for decision in simulated(plain, tmp_path)[1]]
+    assert differs >= 3, "start-up times that change nothing prove little"
+
+
 def at_the_beginning(one: Cluster, budget: str) -> Cluster:
     """A cluster with windows, livable, at the instant at which a live one begins; jobs are services."""
     began = datetime.fromtimestamp(BEGINNING, UTC)

@@ -70,6 +70,7 @@ WITHIN: dict[tuple[type, str], Some] = {
     (ServiceClass, "rank"): some.integers(1, 2**31),
     (ServiceClass, "margin"): some.floats(0.0, sys.float_info.max),
     (ServiceClass, "overhead_limit"): some.none() | some.floats(0.0, 1.0),
+    (ServiceClass, "alpha"): some.none() | some.floats(0.0, 3600.0),
 }
 """Fields that take less than their types say, or more: JSON has no infinity."""
 WINDOWS = some.builds(Window, rolling=some.floats(60.0, 400 * 86_400.0), budget=some.sampled_from(["accrued", "whole"]))

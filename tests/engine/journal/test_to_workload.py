@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -238,3 +239,20 @@ def test_who_comes_in_a_rollout_takes_the_place_of_who_goes(told: Told) -> None:
     requests = workload.requests
     assert requests is not None
     assert (requests.scale_time.tolist(), requests.scale_replicas.tolist()) == ([70.0], [1])
+
+
+def test_workloads_of_one_class_that_start_apart_are_told_apart(told: Told) -> None:
+    """One learned to hold back three minutes; where all of a class hold back alike, it keeps its name."""
+    slow = replace(BRONZE, alpha=180.0)
+    told.spec(2, slow, 500, 5.0)
+    told.arrive("slow", 2, 0.0)
+    told.run(0.0)
+    told.starts("b", 0.0, 5.0)
+    told.starts("slow", 0.0, 100.0)
+    told.run(200.0)
+    workload = told.written()
+    assert [(one.name, one.slo, one.alpha) for one in workload.classes] == [
+        ("bronze", 0.5, None),
+        ("bronze@alpha=3m", 0.5, 180.0),
+    ]
+    assert workload.service_class.tolist() == [0, 1]

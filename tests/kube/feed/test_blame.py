@@ -101,8 +101,15 @@ class World:
         self.node(name, ready=False, since=self.t)
         self.node(name, since=self.t)
 
-    def owner(self, replicas: int = 1, service: str = "silver", fails: bool = False, uid: str = "web") -> None:
-        template = {"metadata": {"labels": {"slacktide.io/class": service}}}
+    def owner(
+        self,
+        replicas: int = 1,
+        service: str = "silver",
+        fails: bool = False,
+        uid: str = "web",
+        annotations: dict[str, str] | None = None,
+    ) -> None:
+        template = {"metadata": {"labels": {"slacktide.io/class": service}, "annotations": annotations or {}}}
         failing = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate"}] if fails else []
         body = {
             "metadata": {"name": "web", "namespace": "default", "uid": uid},
@@ -848,12 +855,12 @@ def kept(world: World) -> dict[str, Availability]:
     """The ledgers as a new leader reads them."""
     found = {}
     for key, target in world.feed.controllers.targets.items():
-        books = export(world.engine, key, world.clock())
+        books = world.feed.controllers.books(key, world.clock())
         status = slo_status(world.engine, key, world.clock())
-        body = document(target, books, status, 0.0)
+        body = document(target, books, status)
         found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
     for target, books, status in world.heard.buried_ones:
-        body = document(target, books, status, 0.0, deleted=books["at"])
+        body = document(target, books, status, deleted=books["at"])
         found[target.uid] = made_objects.decoded(AVAILABILITY, json.loads(json.dumps(body)))
     return found
 

@@ -204,10 +204,43 @@ def test_a_workload_that_would_be_less_strict_is_refused(annotations: dict[str, 
         classes(gold=LIMITED).of(annotated(**annotations), False)
 
 
+def test_a_workload_says_how_long_it_takes_to_start_in_place_of_its_class() -> None:
+    every = classes(gold={"alpha": "1m30s"}, plain={})
+    alphas = [every.of(annotated(**said), False).service.alpha for said in ({}, {"alpha": "3m"}, {"alpha": " 0 "})]
+    assert alphas == [90.0, 180.0, 0.0]
+    said = [every.of(annotated(**said), False) for said in ({}, {"alpha": "180"}, {"alpha": "3m"})]
+    assert [one.own_alpha for one in said] == [False, True, True]
+    assert said[1] == said[2]  # of one class
+    assert {(one.service.name, one.service.rank, one.class_name) for one in said} == {("gold", 2, "gold")}
+    both = every.of(annotated(alpha="3m", slo="0.5"), False).service
+    assert (both.name, both.slo, both.alpha) == ("gold@0.5", 0.5, 180.0)
+    assert classes(gold={}).of(annotated(), False).service.alpha is None
+
+
+def test_more_than_a_start_may_take_is_not_held_back_for_one() -> None:
+    """Whoever could hold back what he likes would come before his equals."""
+    every = Classes(longest_start=300.0)
+    spec = {"slo": 0.9, "rank": 2, "alpha": "10m", "namespaces": ["*"]}
+    every.see(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "gold"}, "spec": spec}))
+    alphas = [every.of(annotated(alpha=text), False).service.alpha for text in ("299s", "5m", "1h")]
+    assert alphas == [299.0, 300.0, 300.0]
+    assert every.of(annotated(), False).service.alpha == 600.0  # whoever writes classes may
+    for text in ("3601", "1h1s", "soon", ""):
+        with pytest.raises(Unschedulable, match=f"annotation slacktide.io/alpha: alpha: found '{text}', expected"):
+            every.of(annotated(alpha=text), False)
+
+
+def test_a_class_that_says_no_start_up_time_that_can_be_is_malformed() -> None:
+    assert classes(gold={"alpha": "2h"}).broken["gold"] == "alpha: found '2h', expected at most 1h"
+    assert "alpha: found 'soon', expected seconds" in classes(gold={"alpha": "soon"}).broken["gold"]
+
+
 @pytest.mark.parametrize(
     "promise",
     [
         Promise("a", 0.9, 2),
+        Promise("slow", 0.9, 2, alpha=180.0),
+        Promise("quick", 0.9, 2, alpha=0.0),
         Promise("b", 0.999, 1, 5.0, 0.2, (), Window(rolling=86_400.0, budget="whole")),
         Promise("c", 0.5, 3, window=Window(calendar="1M", time_zone="Europe/Berlin", start="2026-01-15T06:00:00")),
         Promise(

@@ -6,6 +6,7 @@ docs/record.md says what is kept and what is not.
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -42,8 +43,10 @@ from slacktide.model import (
     Unreadiness,
     Workload,
 )
+from slacktide.model.durations import write_duration
 from slacktide.model.network import NO_ACCESS
 from slacktide.model.past import lost_in
+from slacktide.model.service_class import OWN
 from slacktide.state.spec import Spec
 
 LEFT_OUT = (
@@ -144,7 +147,7 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
     asked = [_asked(row, history.begin) for row in rows]
     demand = np.array([amounts_in_units(dict(first), resources) for first, _ in asked])
     service_of = _classes(rows)
-    classes = {name: number for number, name in enumerate(service_of)}
+    classes = {told: number for number, told in enumerate(service_of)}
     keys: dict[str, int] = {}
     jobs = [keys.setdefault(row.life.controller.key, len(keys) + 1) for row in rows]
     placements: dict[Placement, int] = {NO_NEIGHBOURS: 0}
@@ -166,7 +169,7 @@ def _workload(rows: list[Row], history: SessionHistory, terms: Terms) -> Workloa
         admission=found.admission,
         duration=each((row.duration for row in rows), np.float64),
         demand=demand,
-        service_class=each((classes[row.life.controller.service.name] for row in rows), np.int16),
+        service_class=each((classes[_told_apart_by(row)] for row in rows), np.int16),
         job=each(jobs, np.int64),
         anti_affinity=np.zeros(len(rows), np.bool_),
         term=each(term, np.int32),
@@ -262,8 +265,21 @@ def _request_columns(rows: list[Row]) -> RequestColumns:
     return columns
 
 
-def _classes(rows: list[Row]) -> dict[str, ServiceClass]:
-    return {row.life.controller.service.name: row.life.controller.service for row in rows}
+def _told_apart_by(row: Row) -> tuple[str, float | None]:
+    service = row.life.controller.service
+    return service.name, service.alpha
+
+
+def _classes(rows: list[Row]) -> dict[tuple[str, float | None], ServiceClass]:
+    """Of one name there may be some of which more is held back for a start: that is in their names, then."""
+    found = {_told_apart_by(row): row.life.controller.service for row in rows}
+    several = Counter(name for name, _ in found)
+    return {
+        (name, alpha): service
+        if several[name] == 1 or alpha is None
+        else replace(service, name=f"{name}{OWN}alpha={write_duration(alpha)}")
+        for (name, alpha), service in found.items()
+    }
 
 
 def _resources(history: SessionHistory) -> tuple[str, ...]:

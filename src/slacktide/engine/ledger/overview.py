@@ -13,7 +13,7 @@ from slacktide.engine.core.types import Controller, snap
 from slacktide.engine.ledger.lateness import count_late
 from slacktide.engine.ledger.slo_status import LOSSES as LOSSES
 from slacktide.engine.ledger.slo_status import STATES as STATES
-from slacktide.engine.ledger.slo_status import count_ready, losses, stand
+from slacktide.engine.ledger.slo_status import count_ready, held_back, losses, stand
 from slacktide.qos.availability import ACCOUNTINGS
 
 Floats = NDArray[np.float64]
@@ -26,6 +26,7 @@ class Overview:
 
     promised, delivered    shares from 0 to 1, in the accounting of decisions
     slack                  seconds, infinite where the promise cannot break
+    alpha                  seconds of it that are held back for a start-up
     state                  index into :data:`STATES`
     running, waiting       live instances that are ready, and those that are not
     lost, starving         of those that wait in the queue, how many are late, and how
@@ -38,6 +39,7 @@ class Overview:
     promised: Floats
     delivered: Floats
     slack: Floats
+    alpha: Floats
     state: Ints
     running: Ints
     waiting: Ints
@@ -70,6 +72,7 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         promised=records["promised"],
         delivered=stood.delivered[:, ACCOUNTINGS.index(engine.config.qos.startup)],
         slack=records["slack"],
+        alpha=held_back(engine, controllers),
         state=records["state"],
         running=ready,
         waiting=records["count"] - ready,

@@ -58,6 +58,7 @@ class SloStatus:
     delivered         in the accounting that decisions use
     delivered_*       in each accounting
     slack             seconds: the metric of its waiting instances (independent: the least of any); None: infinite
+    alpha             seconds that the slack holds back for a start-up: the class's, or the settings'
     state             ``Kept``; ``AtRisk``: kept, but less than the class's margin is left and more than half of what
                       may be lost is (docs/semantics.md); ``Missed``: less delivered than promised; ``Unknown``: there
                       was nothing yet to deliver to
@@ -73,6 +74,7 @@ class SloStatus:
     delivered_restart: float
     delivered_never: float
     slack: float | None
+    alpha: float
     state: State
     running: int
     waiting: int
@@ -175,6 +177,13 @@ def count_ready(engine: Engine, controller: Controller, counted: int) -> int:
     return counted - excused
 
 
+def held_back(engine: Engine, controllers: Sequence[Controller]) -> NDArray[np.float64]:
+    """Seconds that the slack of each controller holds back for a start-up, shape (controllers,)."""
+    tb = engine.tables.tb
+    of_class: NDArray[np.float64] = tb["classes"]["alpha"][tb["requests"]["cls"][[one.q for one in controllers]]]
+    return of_class
+
+
 def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
     """Where the controller stands at ``now``, exact; O(its live instances).
 
@@ -199,6 +208,7 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
         delivered_restart=delivered["restart"],
         delivered_never=delivered["never"],
         slack=None if slack == float("inf") else slack,
+        alpha=float(held_back(engine, (controller,))[0]),
         state=STATES[one["state"]],
         running=running,
         waiting=int(one["count"]) - running,

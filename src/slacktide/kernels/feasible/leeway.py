@@ -120,15 +120,16 @@ def first_bounds(tb: State, q: int, value: float, most: float, now: float) -> tu
     Above its margin a metric may not rise: no rule has a level there, and ceilings would be without end.
     """
     request, rules = views.requests(tb)[q], views.rules(tb)
-    margin, least = views.classes(tb)[request["cls"]]["margin"], -np.inf
+    theirs, least = views.classes(tb)[request["cls"]], -np.inf
+    margin = theirs["margin"]
     if value >= margin:
         most = min(most, next_above(value))
     least, most = bounds_with(least, most, value, margin)
     least, most = bounds_with(least, most, value, margin + rules["patience"])
     least, most = bounds_with(least, most, value, margin + rules["overload_patience"])
     least, most = bounds_with(least, most, value, rules["spare_from"])
-    least, most = bounds_with(least, most, value, -rules["savable"])
-    starving = (rules["floor"] - 1.0) * request_ledger.owed_lifetime(tb, q, now) - rules["alpha"]
+    least, most = bounds_with(least, most, value, theirs["late_below"])
+    starving = (rules["floor"] - 1.0) * request_ledger.owed_lifetime(tb, q, now) - theirs["alpha"]
     blur = NEAR + 1e-12 * abs(starving)
     if abs(value - starving) <= blur:
         return bounds_with(least, most, value, value)

@@ -47,10 +47,10 @@ def may_give_from(tb: State, slot: Records, q: float, cls: int, stands: float, n
     if stands == triage.LOST and k["rank"] == j["rank"]:
         return reaches(tb, slot, k["margin"] + rules["overload_patience"], now)
     until = reaches(tb, slot, k["margin"] + rules["patience"], now)
-    if rules["floor"] > 0.0 and q < -rules["savable"]:
+    if rules["floor"] > 0.0 and q < k["late_below"]:
         return now  # it is spared while it starves, and may have enough at any time
     if now < slot["on"]:  # its metric falls: it may be lost before its start-up is over
-        until = min(until, now + max(0.0, q + rules["savable"]) - NEAR)
+        until = min(until, now + max(0.0, q - k["late_below"]) - NEAR)
     return until
 
 

@@ -76,18 +76,20 @@ def note(tb: State, entry: Records, mine: float) -> None:
     if entry["request"] >= 0:
         fall, kink, blur = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
     if views.rules(tb)["triage"]:
-        control["late_at"] = min(control["late_at"], kink, late_from(tb, mine - 2.0 * blur, fall))
+        cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
+        control["late_at"] = min(control["late_at"], kink, late_from(tb, cls, mine - 2.0 * blur, fall))
     if not homeless(tb, whole(entry["kind"])):
         control["hopeful"] += 1
         control["still_until"] = min(control["still_until"], kink, fails_until(tb, entry, mine, fall, blur))
 
 
 @leaf
-def late_from(tb: State, mine: float, fall: float) -> float:
-    """When a metric that falls by ``fall`` a second is late, and its class overloaded: never before this; O(1)."""
+def late_from(tb: State, cls: int, mine: float, fall: float) -> float:
+    """When a metric of class ``cls`` that falls by ``fall`` a second is late, and its class overloaded: never before
+    this; O(1)."""
     if fall <= 0.0:
         return np.inf
-    return views.control(tb)["now"] + (mine + views.rules(tb)["savable"]) / fall - NEAR
+    return views.control(tb)["now"] + (mine - views.classes(tb)[cls]["late_below"]) / fall - NEAR
 
 
 @kernel

@@ -80,6 +80,6 @@ def obstacle(tb: State, slot: Records, cls: int, mine: float, now: float) -> int
 def metric_now(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
     if slot["request"] < 0:
-        return metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], now)
+        return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
     return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)

@@ -72,7 +72,7 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
     for c in range(len(classes)):
         classes[c]["job"] = members.is_short(classes[c], longest)
         if classes[c]["alive"] > 0:
-            busy = busy or members.turns_over(classes[c]) or members.is_young(classes[c], views.rules(tb)["alpha"])
+            busy = busy or members.turns_over(classes[c]) or members.is_young(classes[c])
     for c in range(len(classes)):
         classes[c]["job"] = classes[c]["job"] or (busy and classes[c]["windowed"] == LIFETIME)
 
@@ -134,8 +134,8 @@ def make(tb: State) -> None:
     control["plans"] += 1
     control["plan_at"] = now + interval(tb)
     record.measure_cluster(tb)
-    rows = np.empty(members.most_rows(tb), np.int64)
-    count = whole(members.live_rows(tb, rows))
+    rows = members.collect(tb)
+    count = whole(len(rows))
     take_census(tb, rows, count)
     room = room_now(tb)
     above, levels, last = 0.0, whole(views.rules(tb)["levels"]), whole(0)
@@ -253,7 +253,6 @@ def plan_level(
 @kernel
 def set_patience(tb: State, level: int, cls_of: NDArray[np.int64], budget: NDArray[np.float64]) -> None:
     """By how much more slack an equal gives its place, for each class of a level; O(classes * members)."""
-    startup = views.rules(tb)["alpha"]
     for c in range(len(views.classes(tb))):
         theirs, total, several = views.classes(tb)[c], 0.0, whole(0)
         if theirs["level"] != level:
@@ -264,7 +263,7 @@ def set_patience(tb: State, level: int, cls_of: NDArray[np.int64], budget: NDArr
                 several += 1
         if several == 0 or total <= 0.0:
             continue
-        mean = total / several
+        mean, startup = total / several, theirs["alpha"]
         theirs["patience"] = members.turn_of(mean, startup)
         theirs["urgent"] = members.MARGIN * mean + startup
         theirs["pressing"] = min(theirs["patience"], max(members.MARGIN * mean, 3.0 * startup))

@@ -14,13 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.plan import sorting
 from slacktide.kernels.plan.record import window_of
 from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.qos.metric import entitled
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED
-from slacktide.kernels.tables.schema import DONE, FUTURE, REMOVED, Records, State
+from slacktide.kernels.tables.schema import DONE, FUTURE, REMOVED, VACANT, Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 YOUNG = 0.2  # of the window: a budget that has just begun to accrue counts as that of so much of it
@@ -54,10 +55,25 @@ def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
         count += 1
     for i in range(control["heap"]):
         event = views.heap(tb)[i]
-        if event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED:
+        comes_back = event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED
+        if comes_back and views.instances(tb)[event["row"]]["state"] == VACANT:
             rows[count] = event["row"]
             count += 1
     return count
+
+
+@kernel
+def collect(tb: State) -> NDArray[np.int64]:
+    """All instances that are admitted and not gone, by row; O(instances log instances)."""
+    found = np.empty(most_rows(tb), np.int64)
+    count = whole(live_rows(tb, found))
+    keys, order, scratch = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
+    for i in range(count):
+        keys[i] = found[i]
+    sorting.order_by(keys, count, order, scratch)
+    for i in range(count):
+        scratch[i] = found[order[i]]
+    return scratch
 
 
 @leaf
@@ -95,10 +111,10 @@ def turns_over(theirs: Records) -> bool:
 
 
 @leaf
-def is_young(theirs: Records, startup: float) -> bool:
+def is_young(theirs: Records) -> bool:
     """Whether a class promises something over lives that have not earned two turns yet; O(1)."""
     earned = (1.0 - theirs["slo"]) * theirs["oldest"]
-    return theirs["windowed"] == LIFETIME and theirs["slo"] < 1.0 and earned < 2.0 * startup / STARTS
+    return theirs["windowed"] == LIFETIME and theirs["slo"] < 1.0 and earned < 2.0 * theirs["alpha"] / STARTS
 
 
 @leaf
@@ -121,7 +137,7 @@ def turn_of(budget: float, startup: float) -> float:
 @kernel
 def slack_alone(tb: State, row: int, cls: int, now: float) -> float:
     """V of an instance whose own ledger decides; O(outages)."""
-    alpha = views.rules(tb)["alpha"]
+    alpha = views.classes(tb)[cls]["alpha"]
     if window_ledger.keeps_account(tb, row, cls):
         return window_ledger.slack_at(tb, row, cls, now) + alpha
     lived = now - views.admission(tb)[row]
@@ -195,7 +211,7 @@ def may_be_away(
     ladder: NDArray[np.float64], out: NDArray[np.float64],
 ) -> None:
     """M of a member at each horizon into ``out``, seconds; ``reserve`` of its budget is held back; O(outages)."""
-    theirs, startup = views.classes(tb)[cls], views.rules(tb)["alpha"]
+    theirs, startup = views.classes(tb)[cls], views.classes(tb)[cls]["alpha"]
     out[:] = 0.0
     if q >= 0:
         lived = request_ledger.owed_lifetime(tb, q, now)

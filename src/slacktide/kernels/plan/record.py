@@ -22,17 +22,21 @@ from slacktide.kernels.tables.schema import State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 SAMPLES = 2048
+EXACT = 2.0**36
 FIRST_STEP = 1.0  # seconds between the first samples
 
 
 @leaf
 def size_of(tb: State, shape: int) -> float:
-    """What a demand takes of all hosts, as the largest share of any resource; O(resources)."""
+    """What a demand takes of all hosts, as the largest share of any resource; O(resources).
+
+    In steps of which sums are exact, whatever their order.
+    """
     most, whole_cluster = 0.0, views.room(tb)
     for r in range(views.demand(tb).shape[1]):
         if whole_cluster[r] > 0.0:
             most = max(most, views.demand(tb)[shape, r] / whole_cluster[r])
-    return most
+    return np.rint(most * EXACT) / EXACT
 
 
 @kernel
@@ -58,7 +62,7 @@ def free_share(tb: State) -> float:
             if not views.hosts(tb)[h]["down"]:
                 total += max(0, free[h, r])
         least = min(least, total / whole_cluster[r])
-    return least if least < np.inf else 0.0
+    return np.rint(least * EXACT) / EXACT if least < np.inf else 0.0
 
 
 @leaf

@@ -6,7 +6,8 @@ holds everybody just below the promise. Triage gives some up, so that the others
 
     Q_j(t), phi_i   as in :mod:`.qos_driven`
     late            below its margin, and Q < -savable: its promise does not count as one that can
-                    still be kept
+                    still be kept; of a class with an alpha of its own, Q < -savable - (alpha_j - alpha),
+                    as far behind as the others
     recovers        a class of which an instance makes up for ``savable`` seconds by running for
                     ``recovery`` seconds at most: savable <= (1 / sigma - 1) recovery
     lost            late, and of a class that recovers: its availability is at least the share
@@ -76,7 +77,7 @@ def is_late(tb: State, cls: int, q: float) -> bool:
     theirs = views.classes(tb)[cls]
     if theirs["planned"] or views.classes(tb)[theirs["level"]]["unsettled"]:
         return False
-    return q < views.classes(tb)[cls]["margin"] and q < -views.rules(tb)["savable"]
+    return q < theirs["margin"] and q < theirs["late_below"]
 
 
 @leaf
@@ -86,7 +87,7 @@ def starves(tb: State, row: int, cls: int, q: float, now: float) -> bool:
     With Q = E / sigma - T - alpha and A = E / T that is Q + alpha < (floor - 1) T. Of a promise over a window T is as
     much of it as it has lived.
     """
-    floor, alpha = views.rules(tb)["floor"], views.rules(tb)["alpha"]
+    floor, alpha = views.rules(tb)["floor"], views.classes(tb)[cls]["alpha"]
     return floor > 0.0 and q + alpha < (floor - 1.0) * window_ledger.owed_lifetime(tb, row, cls, now)
 
 

@@ -72,7 +72,7 @@ def reaches(tb: State, slot: Records, level: float, now: float) -> float:
     if theirs["slope"] <= 0.0 or slot["request"] == FLAT or slot["on"] == np.inf:
         return np.inf
     start = max(now, slot["on"])
-    gap = level - metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], start)
+    gap = level - metric(slot, promise_of(slot, views.classes(tb)), theirs["alpha"], start)
     return start + (gap - NEAR) / theirs["slope"]
 
 

@@ -349,7 +349,8 @@ def weigh(tb: State, q: int, now: float, one_up: int, unearned: float) -> float:
     ``unearned`` the seconds that stopping it would discard.
     """
     request = views.requests(tb)[q]
-    sigma, alpha = views.classes(tb)[request["cls"]]["slo"], views.rules(tb)["alpha"]
+    theirs = views.classes(tb)[request["cls"]]
+    sigma, alpha = theirs["slo"], theirs["alpha"]
     accounting = views.rules(tb)["accounting"]
     if request_windows.is_windowed(tb, q):
         up, c = whole(counting(request, accounting)), max(0.0, goes_on(request, accounting, one_up))
@@ -430,7 +431,7 @@ def metric_of(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, by its own ledger or its request's; O(1)."""
     if slot["request"] >= 0:
         return weigh_running(tb, slot, now)
-    return metric(slot, promise_of(slot, views.classes(tb)), views.rules(tb)["alpha"], now)
+    return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
 
 
 @leaf

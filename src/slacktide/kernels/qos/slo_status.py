@@ -192,7 +192,7 @@ def is_missed(tb: State, q: int, delivered: float, slack: float) -> bool:
     request = views.requests(tb)[q]
     alone = request["approach"] == INDEPENDENT and window_ledger.has_window(tb, whole(request["cls"]))
     if alone or request_windows.is_windowed(tb, q):
-        return slack + views.rules(tb)["alpha"] < -SLO_TOLERANCE
+        return slack + views.classes(tb)[request["cls"]]["alpha"] < -SLO_TOLERANCE
     return delivered < views.classes(tb)[request["cls"]]["slo"] - SLO_TOLERANCE
 
 
@@ -203,7 +203,7 @@ def is_risky(tb: State, theirs: Records, slack: float, delivered: float) -> bool
     What the metric holds back for a start-up is no loss. And a budget that is small because little time has passed
     puts nothing at risk until half of it is used up.
     """
-    left = slack + views.rules(tb)["alpha"]
+    left = slack + theirs["alpha"]
     return left < theirs["own_margin"] and delivered < 0.5 * (1.0 + theirs["slo"])
 
 
@@ -215,14 +215,14 @@ def least_of(
 
     Returns whether there was anything to deliver to, and whether the promise to any of them is at risk.
     """
-    alpha, decides = views.rules(tb)["alpha"], views.rules(tb)["accounting"]
+    decides = views.rules(tb)["accounting"]
     cls = whole(views.requests(tb)[out["q"]]["cls"])
     theirs = views.classes(tb)[cls]
     owed = risky = False
     delivered[:] = 1.0
     for k in range(len(had)):
         owed = owed or had[k]["lifetime"] > 0.0
-        slack = metric_at(had[k], theirs["slo"], alpha, decides)
+        slack = metric_at(had[k], theirs["slo"], theirs["alpha"], decides)
         given = share(received(had[k], decides), had[k]["lifetime"])
         windowed = window_ledger.keeps_account(tb, rows[k], cls)
         if windowed:

@@ -82,7 +82,7 @@ def own_promise(tb: State, row: int, cls: int) -> float:
 def own_key(tb: State, row: int, cls: int, since: float) -> float:
     """The key of an instance that waits since ``since``: its metric is ``key - t``; O(1)."""
     e, p = own_seconds(tb, row, cls, since)
-    alpha = views.rules(tb)["alpha"]
+    alpha = views.classes(tb)[cls]["alpha"]
     key = waiting_key(e, p, own_promise(tb, row, cls), alpha, since)
     return breaks_at(tb, cls, key + alpha) - alpha
 
@@ -366,7 +366,7 @@ def slack_at(tb: State, row: int, cls: int, now: float) -> float:
     """Q of an instance at ``now`` were it to wait from then on, seconds, whether or not it was told of all that time
     alone did; O(outages)."""
     theirs, account = views.classes(tb)[cls], views.accounts(tb)[row]
-    e, alpha = received_at(tb, row, now), views.rules(tb)["alpha"]
+    e, alpha = received_at(tb, row, now), theirs["alpha"]
     lost = withheld(now - views.admission(tb)[row], e) - uncounted(tb, row, cls, now)
     e -= account["base"]
     full = account["flat"] or (theirs["windowed"] == ROLLING and e >= theirs["good"])

@@ -95,6 +95,8 @@ CLASS = np.dtype(
         ("patience", "f8"),  # by which an equal must have more slack to give its place
         ("urgent", "f8"),  # to one whose slack is below this,
         ("pressing", "f8"),  # an equal gives it that has so much more
+        ("alpha", "f8"),  # seconds that a start is expected to take
+        ("late_below", "f8"),  # Q below which one is late (triage)
         ("limit", "f8"),
         ("slope", "f8"),
         ("min_running", "f8"),  # seconds on a host before which an instance is no victim
@@ -237,7 +239,6 @@ GROUP = np.dtype([("root", "i8"), ("width", "i8"), ("first", "i8"), ("limit", "i
 # Settings that kernels read, and the loop's own counters.
 RULES = np.dtype(
     [
-        ("alpha", "f8"),
         ("patience", "f8"),
         ("savable", "f8"),
         ("overload_patience", "f8"),

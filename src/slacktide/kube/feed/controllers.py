@@ -17,6 +17,7 @@ from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.errors import StateError
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.memories import Memories
+from slacktide.kube.feed.starts import Starts
 from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
@@ -56,6 +57,7 @@ class Controllers:
         self.ledgers: dict[str, Availability] = {}
         """Ledgers of a former leader that nobody went on from yet, by the UID of their controllers."""
         self.memories = Memories()
+        self.starts = Starts(engine.config)
         self._youngest: dict[str, tuple[float, str]] = {}
         """Of controllers whose templates nobody reads, by key: the creation and UID of the youngest pod so far."""
         self.left_alone: set[str] = set()
@@ -118,10 +120,12 @@ class Controllers:
         batch = target.kind in BATCH
         try:
             if watched is None or watched.template is None:
-                return classes.remembered(said, batch)
-            return classes.of_template(watched.template, target.namespace, batch)
+                found = classes.remembered(said, batch)
+            else:
+                found = classes.of_template(watched.template, target.namespace, batch)
         except ClassIsGone as problem:
             return self.kept(target, problem)
+        return self.starts.held_back(target.key, found)
 
     def class_changed(self, key: str) -> None:
         """A controller's class is another, or for others: tell it once where it only keeps its promise by now."""
@@ -173,6 +177,7 @@ class Controllers:
             checkpoint = self._remembered(target, min([now, *(one["created"] for one in pods)]))
         if checkpoint is None and not pods:
             return
+        self.starts.go_on(target.key, checkpoint or {})
         try:
             restore(self._engine, target.key, checkpoint, pods, now)
         except NewerLedger as problem:
@@ -193,12 +198,16 @@ class Controllers:
         approach = APPROACHES[self._engine.controllers[target.key].approach]
         return found if found is not None and found.get("approach") == approach else None
 
+    def books(self, key: str, now: float) -> dict[str, Any]:
+        """What a controller's ledger says for a new leader."""
+        return export(self._engine, key, now) | self.starts.said(key)
+
     def bury(self, target: Target) -> None:
         """A workload is deleted: its ledger is kept as it is now, for one of the same name."""
         engine, now, key = self._engine, self._clock(), target.key
         if key not in engine.controllers or key in self.deleted or not is_followed(target):
             return
-        books, status = at_rest(export(engine, key, now)), slo_status(engine, key, now)
+        books, status = at_rest(self.books(key, now)), slo_status(engine, key, now)
         self.memories.keep(target, books, now)
         self._listener.buried(target, books, status)
 
@@ -247,6 +256,7 @@ class Controllers:
             self.left_alone.discard(key)
             self._youngest.pop(key, None)
             self._lost.pop(key, None)
+            self.starts.forget(key)
             engine.controller_gone(key, self._clock())
             self._succession.forget(key)
             self._listener.finished(key)

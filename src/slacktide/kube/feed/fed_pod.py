@@ -54,6 +54,10 @@ class FedPod:
     """When it was seen to be bound."""
     ready: float = 0.0
     """When it was seen to become ready last."""
+    hot: bool = False
+    """Its workload ran on its node before."""
+    measured: bool = False
+    """How long it took to start was noted."""
     ended_by: int | None = None
     """Whose doing it is that it ends, once it does."""
     ended_until: float = 0.0

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 
 from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import happened
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.blame import BlameFeed
@@ -32,6 +34,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.service_classes import Promised
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 
 
@@ -64,6 +67,7 @@ class Feed(Changes, ABC):
         self.replacements = Replacements(engine, self.pods, self.succession, self.blame, self._replace)
         self.controllers = Controllers(mirror, engine, listener, self.succession, clock)
         self.specs.promised_before = self.controllers.kept
+        self.specs.held_back = self._held_back
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
         self.groups = PodGroups(mirror.pod_groups.known, engine)
         self.promise_quotas = PromiseQuotas(
@@ -495,6 +499,18 @@ class Feed(Changes, ABC):
         elif not self.engine.pods[pod.uid].ready:
             self.blame.ready(pod, happened(since, self.clock(), self.away()))
             self.listener.changed(pod.key)
+            if self.controllers.starts.ready(pod):
+                self._follow_starts(pod)
+
+    def _held_back(self, pod: Metadata, promised: Promised) -> Promised:
+        target = self.mirror.owners.target_of(pod)
+        return promised if target is None else self.controllers.starts.held_back(target.key, promised)
+
+    def _follow_starts(self, pod: FedPod) -> None:
+        """A start of a pod's workload was measured: all its pods are promised what follows, where that is another."""
+        with suppress(Unschedulable):
+            if pod.target is not None and self.specs.promised(pod.pod) != pod.promised:
+                self.template(pod.target.uid)
 
     def _replace(self, pod: FedPod) -> None:
         """A pod counts no more, though it is there and takes room: another one goes on with its instance."""

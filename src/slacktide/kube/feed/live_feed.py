@@ -38,6 +38,7 @@ class LiveFeed(Feed):
         if not was_bound:
             self.claim_again(pod)
             self.blame.bound(pod)
+            self.controllers.starts.bound(pod)
         pod.queue, pod.problem = fed_pod.NOWHERE, ""
         self.listener.confirmed(pod.uid)
         self.reconsider(self.crowds.placed(pod.uid, pod.key, pod.spec))

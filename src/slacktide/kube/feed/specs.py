@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import grace
@@ -107,6 +108,8 @@ class Specs:
         """What pods take on a node that nobody can send away."""
         self.promised_before: Callable[[Target | None, ClassIsGone], Promised] = nothing_kept
         """What a controller was promised by a class that is no more; raises where it was promised nothing by it."""
+        self.held_back: Callable[[Metadata, Promised], Promised] = lambda _pod, promised: promised
+        """What a pod is promised in place of what its class says: its workload's starts may take longer."""
 
     def __len__(self) -> int:
         return len(self._by_number)
@@ -165,9 +168,10 @@ class Specs:
         owners, metadata = self._mirror.owners, pod.metadata
         priority = self._mirror.pod_groups.known.priority_of(pod)
         try:
-            return self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata), priority)
+            found = self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata), priority)
         except ClassIsGone as problem:
             return self.promised_before(owners.target_of(metadata), problem)
+        return self.held_back(metadata, found)
 
     def _ours(self) -> Iterator[NodeView]:
         """Nodes of ours that can be used, one after the other."""

@@ -44,6 +44,9 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     _tell_budgets(feed)
     _remember_deleted(feed, ledgers)
     controllers.ledgers, controllers.restores_all = dict(ledgers), True
+    for found in ledgers.values():  # before any pod is told, as what it is promised follows from that
+        if (target := owner_of(found)) is not None:
+            controllers.starts.go_on(target.key, found.status.accumulators)
     _note_victims(feed)
     _note_ends(feed)
     for pod in feed.pods.values():  # before any is restored: else some would wait for those that come later
@@ -140,6 +143,8 @@ def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any
     going = [one for one in group if _goes(one)]
     for pod in group:
         pod.key = key
+        if pod.pod.spec.node_name:
+            feed.controllers.starts.bound(pod)
     for pod in going:
         feed.replacements.goes(pod)
     for pod in sorted(group, key=_by_age):

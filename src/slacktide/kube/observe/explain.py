@@ -152,7 +152,7 @@ class PodStory:
         engine = self._feed.engine
         found = slo_status(engine, key, self._clock())
         # What is held back for a start-up is no loss.
-        left = None if found.slack is None else found.slack + engine.config.qos.alpha
+        left = None if found.slack is None else found.slack + found.alpha
         return {
             "kind": target.kind,
             "name": target.name,
@@ -160,6 +160,7 @@ class PodStory:
             "promised": found.promised,
             "delivered": found.delivered,
             "slack": left,
+            "alpha": found.alpha,
             "state": found.state,
             "running": found.running,
             "waiting": found.waiting,

@@ -12,7 +12,6 @@ from typing import Any
 
 from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
-from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
@@ -163,7 +162,7 @@ class LedgerWriter:
             target, books, status = self._burials.pop(path)
             if not self._leading() or self._feed.controllers.is_anothers(target):
                 continue
-            said = document(target, books, status, self._feed.engine.config.qos.alpha, deleted=books["at"])
+            said = document(target, books, status, deleted=books["at"])
             await self._send(path, said, partial(self._bury_again, path, target, books, status))
 
     def _bury_again(self, path: str, target: Target, books: dict[str, Any], status: SloStatus) -> None:
@@ -336,9 +335,9 @@ class LedgerWriter:
             return  # a later release wrote it
         now = self._clock()
         found = slo_status(engine, key, now)
-        books, account = export(engine, key, now), suffered(engine.instances, engine.controllers[key])
+        books, account = controllers.books(key, now), suffered(engine.instances, engine.controllers[key])
         lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
-        said = document(target, books, found, engine.config.qos.alpha, class_is_lost=lost)
+        said = document(target, books, found, class_is_lost=lost)
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
             said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))

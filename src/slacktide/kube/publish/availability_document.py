@@ -28,24 +28,24 @@ def metadata_of(target: Target) -> dict[str, Any]:
     return found if is_followed(target) else found | {"ownerReferences": [reference(target)]}
 
 
-def breaks_at(found: SloStatus, at: float, alpha: float) -> float | None:
+def breaks_at(found: SloStatus, at: float) -> float | None:
     """The earliest instant at which a kept promise can break: if all stopped at ``at``, and none came back.
 
-    The metric holds ``alpha`` seconds back for a start-up; these are no loss, and count here. None where the promise
-    cannot break, or is broken already.
+    What the slack holds back for a start-up is no loss, and counts here. None where the promise cannot break, or is
+    broken already.
     """
     if found.slack is None or found.state in ("Missed", "Unknown"):
         return None
-    return at + max(0.0, found.slack + alpha)
+    return at + max(0.0, found.slack + found.alpha)
 
 
-def message(found: SloStatus, alpha: float, class_is_lost: str = "") -> str:
+def message(found: SloStatus, class_is_lost: str = "") -> str:
     """That its class is no more, or not for it, in these words; or why a kept promise is AtRisk; else nothing."""
     if class_is_lost:
         return class_is_lost
     if found.state != "AtRisk" or found.slack is None:
         return ""
-    left, budget = max(0.0, found.slack + alpha), 1.0 - found.promised
+    left, budget = max(0.0, found.slack + found.alpha), 1.0 - found.promised
     used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
     return (
         f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
@@ -57,16 +57,15 @@ def document(
     target: Target,
     books: dict[str, Any],
     found: SloStatus,
-    alpha: float,
     deleted: float | None = None,
     class_is_lost: str = "",
 ) -> dict[str, Any]:
-    """The Availability of a controller; ``alpha`` as in the settings, seconds; ``deleted``: when it was;
-    ``class_is_lost``: that its class is no more, or not for it, in words.
+    """The Availability of a controller; ``deleted``: when it was; ``class_is_lost``: that its class is no more, or not
+    for it, in words.
 
     It stays when its controller goes, for another one of that name, where we hear that it goes.
     """
-    said = _document(target, books, found, alpha, class_is_lost)
+    said = _document(target, books, found, class_is_lost)
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
@@ -74,10 +73,8 @@ def document(
     return said
 
 
-def _document(
-    target: Target, books: dict[str, Any], found: SloStatus, alpha: float, class_is_lost: str
-) -> dict[str, Any]:
-    breaks, losses = breaks_at(found, books["at"], alpha), found.losses
+def _document(target: Target, books: dict[str, Any], found: SloStatus, class_is_lost: str) -> dict[str, Any]:
+    breaks, losses = breaks_at(found, books["at"]), found.losses
     return {
         "apiVersion": API_VERSION,
         "kind": "Availability",
@@ -92,7 +89,7 @@ def _document(
             "slackSeconds": None if found.slack is None else round(found.slack, 3),
             "breaksAt": None if breaks is None else rfc3339(breaks),
             "state": found.state,
-            "message": message(found, alpha, class_is_lost),
+            "message": message(found, class_is_lost),
             "running": found.running,
             "waiting": found.waiting,
             "lost": found.lost,

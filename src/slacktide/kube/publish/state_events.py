@@ -89,7 +89,7 @@ class StateEvents:
             if reason := reason_of(found.state, told):
                 self._allowance -= 1.0
                 self._told_at[key] = now
-                self._tell(target, reason, note_of(found, told, self._engine.config.qos.alpha))
+                self._tell(target, reason, note_of(found, told))
 
     def _tell(self, target: Target, reason: str, note: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
@@ -104,10 +104,10 @@ def reason_of(state: str, before: str) -> str:
     return RECOVERED if before in BAD and state == "Kept" else ""
 
 
-def note_of(found: SloStatus, before: str, alpha: float) -> str:
+def note_of(found: SloStatus, before: str) -> str:
     """One sentence about how a promise stands; ``before`` is the state told last, empty where none was."""
     was = f"was {before}; " if before in BAD else ""
     shares = f"delivered {found.delivered:.6f}, promised {found.promised:g} of class {found.service}"
     pods = f"{found.running} of {found.running + found.waiting} pods ready"
-    why = message(found, alpha)
+    why = message(found)
     return f"{was}{shares}; {pods}" + (f"; {why}" if why else "")

@@ -63,9 +63,9 @@ class HoursSpec(Part, frozen=True):
 class ServiceClassSpec(Part, frozen=True):
     """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds.
 
-    ``cooldown`` and ``min_running`` are durations, empty where none was written. Without ``hours`` there is no time at
-    which disruptions are forbidden. ``counts`` is ``cluster`` or ``everything``. ``namespaces`` may use it, ``*`` is
-    all; :meth:`ServiceClass.open_to` knows what none means.
+    ``cooldown``, ``min_running`` and ``alpha`` are durations, empty where none was written. Without ``hours`` there is
+    no time at which disruptions are forbidden. ``counts`` is ``cluster`` or ``everything``. ``namespaces`` may use it,
+    ``*`` is all; :meth:`ServiceClass.open_to` knows what none means.
     """
 
     slo: float
@@ -83,6 +83,7 @@ class ServiceClassSpec(Part, frozen=True):
     cooldown: str = ""
     hours: tuple[HoursSpec, ...] = ()
     min_running: str = ""
+    alpha: str = ""
 
 
 class WrittenFields(Part, frozen=True):

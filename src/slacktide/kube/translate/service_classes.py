@@ -1,4 +1,4 @@
-"""What a pod was promised: its service class, its own SLO, how it is measured."""
+"""What a pod was promised: its service class, its own SLO and start-up time, how it is measured."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.hours import DAYS, clock
-from slacktide.model.service_class import LEAST_SLO, OWN, class_name, default_tiers
+from slacktide.model.service_class import LEAST_SLO, LONGEST_START, OWN, class_name, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
 
 LOG = logging.getLogger(__name__)
@@ -24,6 +24,7 @@ LOG = logging.getLogger(__name__)
 CLASS_LABEL = "slacktide.io/class"
 APPROACH = "slacktide.io/approach"
 SLO = "slacktide.io/slo"
+ALPHA = "slacktide.io/alpha"
 PREFIX = "slacktide.io/"
 OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours", "min-running"))
 DEFAULT_CLASS = "slacktide.io/default-class"
@@ -37,7 +38,8 @@ MOST_PROMISES = 4096
 class Promised:
     """A pod's class as the core knows it, and the index of its approach in ``APPROACHES``.
 
-    ``everything``: the promise counts every loss, not only those that the cluster caused.
+    ``everything``: the promise counts every loss, not only those that the cluster caused. ``own_alpha``: its workload
+    says how long it takes to start.
     """
 
     service: Promise
@@ -46,6 +48,7 @@ class Promised:
     limits: DisruptionLimits | None = None
     """What its workload may suffer: what the class says, or less."""
     everything: bool = False
+    own_alpha: bool = False
 
 
 COUNTS = ("cluster", "everything")
@@ -60,9 +63,22 @@ def promise_of(found: ServiceClass) -> Promise:
         tiers = tuple(PenaltyTier(tier.boundary, tier.bonus) for tier in spec.tiers)
     window = None if spec.window is None else window_of(spec.window)
     limits = limits_of(found)
+    alpha = _alpha_of(spec.alpha) if spec.alpha else None
     return Promise(
-        found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits
-    )
+        found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits,
+        alpha=alpha,
+    )  # fmt: skip
+
+
+def _alpha_of(text: str) -> float:
+    """Seconds that a start takes. Raises :class:`ConfigError` naming the value."""
+    try:
+        seconds = parse_duration(text)
+    except ValueError as error:
+        raise ConfigError(f"alpha: {error}") from error
+    if seconds > LONGEST_START:
+        raise ConfigError(f"alpha: found {text!r}, expected at most {write_duration(LONGEST_START)}")
+    return seconds
 
 
 def window_of(spec: WindowSpec) -> Window:
@@ -105,6 +121,7 @@ def resource_of(promise: Promise) -> ServiceClass:
         hours=tuple(HoursSpec(clock(one.begin), clock(one.end), one.days, one.time_zone) for one in limits.hours or ()),
         min_running="" if limits.min_running is None else write_duration(limits.min_running),
         namespaces=(EVERYBODY,),
+        alpha="" if promise.alpha is None else write_duration(promise.alpha),
     )
     return ServiceClass(WrittenMetadata(promise.name), spec)
 
@@ -174,14 +191,19 @@ def default_of(namespace: Namespace | None) -> str:
 
 
 class Classes:
-    """Service classes and the defaults of namespaces, kept by events."""
+    """Service classes and the defaults of namespaces, kept by events.
 
-    def __init__(self, priority_classes: str = "") -> None:
+    What a workload says of its own start counts up to ``longest_start`` seconds: whoever holds more back would come
+    before equals that do not.
+    """
+
+    def __init__(self, priority_classes: str = "", longest_start: float = LONGEST_START) -> None:
         self.classes: dict[str, ServiceClass] = {}
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
-        self._promised: dict[tuple[str, str | None, tuple[str | None, ...], int, int], Promised] = {}
+        self._longest_start = longest_start
+        self._promised: dict[tuple[str, str | None, str | None, tuple[str | None, ...], int, int], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -284,20 +306,23 @@ class Classes:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
         annotations = template.metadata.annotations
         own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
+        alpha = annotations.get(ALPHA)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.
         priority = 0 if own is not None or self._named_for(template) else pods_priority
-        known = self._promised.get((name, own, suffers, approach, priority))
+        known = self._promised.get((name, own, alpha, suffers, approach, priority))
         if known is None:
             promise = promise_of(found)
             limits = _stricter(promise, suffers)
             if own is not None:
                 promise = _with_own(promise, own)
             promise = replace(promise, priority=priority)
+            if alpha is not None:
+                promise = replace(promise, alpha=min(_own_alpha(alpha), self._longest_start))
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
             everything = _everything(found)
-            known = Promised(promise, approach, name, limits, everything)
-            self._promised[name, own, suffers, approach, priority] = known
+            known = Promised(promise, approach, name, limits, everything, alpha is not None)
+            self._promised[name, own, alpha, suffers, approach, priority] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -327,6 +352,13 @@ def _own_slo(text: str, promise: Promise) -> float:
         expected = f"a number from {LEAST_SLO:g} to {promise.slo:g}, the promise of its class"
         raise Unschedulable(f"annotation {SLO}: found {text!r}, expected {expected}")
     return slo
+
+
+def _own_alpha(text: str) -> float:
+    try:
+        return _alpha_of(text)
+    except ConfigError as problem:
+        raise Unschedulable(f"annotation {ALPHA}: {problem}") from problem
 
 
 def _everything(found: ServiceClass) -> bool:

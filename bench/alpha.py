@@ -1,0 +1,86 @@
+"""What it is worth to know how long starts take: promises kept where a start takes up to a minute, or three.
+
+    python bench/alpha.py
+
+Validation runs 1 and 2, recommended settings; start-ups are between half the time and all of it. Held back for a start
+is `qos.alpha` as it comes; or the longest start, as each class's `alpha`; or the same as `qos.alpha`, by which triage
+counts whoever has just come as late. Means over seeds (of generator and start-ups) and over runs of .5, 1 and 2 hours,
+as who takes turns has his at one end or another; in brackets the least of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from measuring import HOUR, announce
+from numpy.typing import NDArray
+
+from slacktide.config import Accounting, Config, preset
+from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.model import Hosts, Workload
+from slacktide.qos.availability import fulfilled
+from slacktide.sim import run
+
+RUNS = ("validation-1", "validation-2")
+ACCOUNTINGS: tuple[Accounting, ...] = ("always", "restart")
+STARTS = (60.0, 180.0)
+ENDS = (0.5 * HOUR, HOUR, 2.0 * HOUR)
+BEFORE, OF_CLASS, SET = "`qos.alpha` as it comes", "`alpha` of each class", "`qos.alpha` set to it"
+
+
+def kept(workload: Workload, hosts: Hosts, config: Config) -> list[float]:
+    """Shares of each class's promises that are kept, NaN of a class without requests; and preemptions."""
+    end = config.simulation.end or HOUR
+    result = run(workload, hosts, config)
+    found, rows = result.requests, result.requests["row"]
+    lived = np.where(np.isnan(found["completed"]), end, found["completed"]) - workload.admission[rows]
+    received: NDArray[np.float64] = found["running"]
+    if config.qos.startup == "restart":
+        received = received + found["startup_first"]
+    delivered = np.where(lived > 0.0, received / np.maximum(lived, 1e-9), 1.0)
+    shares = []
+    for code, service in enumerate(workload.classes):
+        theirs = delivered[workload.service_class[rows] == code]
+        shares.append(float(fulfilled(theirs, service.slo).mean()) if len(theirs) else float("nan"))
+    return [*shares, float(result.preemptions)]
+
+
+def line(name: str, accounting: Accounting, start: float, way: str, seeds: int) -> str:
+    """A row of the table."""
+    found = []
+    for seed, end in product(range(seeds), ENDS):
+        pieces, hosts = GENERATORS[name].generate({}, seed)
+        workload = next(iter(pieces))
+        own = start if way == OF_CLASS else None
+        workload = replace(workload, classes=tuple(replace(service, alpha=own) for service in workload.classes))
+        config: Config = preset("recommended")
+        config = replace(
+            config,
+            qos=replace(config.qos, alpha=start if way == SET else config.qos.alpha, startup=accounting),
+            startup=replace(config.startup, hot=f"uniform:{start / 2},{start}", cold=f"uniform:{start / 2},{start}"),
+            simulation=replace(config.simulation, end=end, seed=seed),
+        )
+        found.append(kept(workload, hosts, config))
+    *means, preemptions = np.mean(found, axis=0).tolist()
+    least = np.min(found, axis=0).tolist()
+    shares = ["-" if np.isnan(mean) else f"{mean:.1%} ({low:.1%})" for mean, low in zip(means, least[:-1], strict=True)]
+    return f"| {name} | {accounting} | {start:g} s | {way} | {' | '.join(shares)} | {preemptions:,.0f} |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seeds", type=int, default=4, metavar="N")
+    asked = parser.parse_args()
+    announce()
+    print("| run | accounting | longest start | held back | gold kept | silver kept | bronze kept | preemptions |")
+    print("|---|---|---|---|---|---|---|---|")
+    for name, accounting, start, way in product(RUNS, ACCOUNTINGS, STARTS, (BEFORE, OF_CLASS, SET)):
+        print(line(name, accounting, start, way, asked.seeds))
+
+
+if __name__ == "__main__":
+    main()
