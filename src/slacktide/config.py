@@ -45,7 +45,7 @@ class PolicySettings:
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: Seconds = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
-    overload: Literal["share", "triage", "plan"] = "triage"
+    overload: Literal["share", "triage", "plan"] = "plan"
     """Where capacity does not suffice, as many promises as it can carry are kept and others given up (``triage``,
     docs/overload.md; both orders must be ``importance``), or what is missing is spread over all (``share``, the
     papers)."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from slacktide.config import Config, SimulationSettings
 from slacktide.kernels.drive import live_events
+from slacktide.kernels.tables import schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import ServiceClass
 from slacktide.state import cluster, layout, windows
@@ -88,8 +91,23 @@ class ServiceClasses:
 
     def keep_classes(self, numbers: list[int]) -> None:
         """Forget all classes but these, which are numbered from 0 in their order."""
-        self.classes = [self.classes[number] for number in numbers] or self.classes[:1]
+        kept = numbers or [0]
+        self.classes = [self.classes[number] for number in kept if number < len(self.classes)]
+        self.tb.put("classes", self.tb["classes"][kept])
         self._write_classes()
+
+    def _plan_anew(self, table: schema.Records) -> None:
+        """Other classes need another plan in the next pass; what is known of lives is kept, and the record of the
+        shortage where it has the same levels."""
+        before, levels = self.tb["classes"], int(table["level"].max()) + 1
+        known = min(len(before), len(table))
+        for name in ("ended", "lived"):
+            table[name][:known] = before[name][:known]
+        self.tb.control["planned"], self.tb.control["plan_at"] = 0, -np.inf
+        if len(self.tb["usable"]) not in (0, levels):
+            self.tb.control["samples"], self.tb.control["step"] = 0, 0.0
+            for name, array in cluster.plan_arrays(levels, True).items():
+                self.tb.put(name, array)
 
     def _write_classes(self) -> None:
         """Write the classes as they are now; what was found out with others no longer holds."""
@@ -100,6 +118,7 @@ class ServiceClasses:
         self.tb.put("turns", windows.fill_classes(table, self.classes, SINCE_1970, now + AHEAD, now))
         self.tb.control["turns_at"] = windows.next_turn(table)
         self._reaches = now + AHEAD / 2 if len(self.tb["turns"]) else NEVER
+        self._plan_anew(table)
         self.tb.put("classes", table)
         cluster.note_classes(self.tb.rules, table)
         self._regroup = self._resized = True

@@ -65,16 +65,20 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         theirs["age"] += now - views.admission(tb)[row]
         theirs["oldest"] = max(theirs["oldest"], now - views.admission(tb)[row])
         theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
-    longest, busy = 0.0, False
+    longest, busy, young = 0.0, False, False
     for c in range(len(classes)):
         if classes[c]["alive"] > 0:
             longest = max(longest, members.span_of(tb, whole(c)))
     for c in range(len(classes)):
         classes[c]["job"] = members.is_short(classes[c], longest)
         if classes[c]["alive"] > 0:
-            busy = busy or members.turns_over(classes[c]) or members.is_young(classes[c])
+            busy = busy or members.turns_over(classes[c])
+            young = young or members.is_young(classes[c])
+    views.control(tb)["unrecorded"] = busy
     for c in range(len(classes)):
-        classes[c]["job"] = classes[c]["job"] or (busy and classes[c]["windowed"] == LIFETIME)
+        if classes[c]["windowed"] != LIFETIME and not classes[c]["job"]:
+            views.control(tb)["unrecorded"] = 0
+        classes[c]["job"] = classes[c]["job"] or ((busy or young) and classes[c]["windowed"] == LIFETIME)
 
 
 @kernel
@@ -87,6 +91,7 @@ def sort_out(tb: State) -> None:
     for c in range(len(classes)):
         theirs = classes[c]
         theirs["planned"] = theirs["alive"] > 0 and not theirs["job"]
+        theirs["promises"] = theirs["given_up"] = 0
         theirs["margin"], theirs["patience"], theirs["urgent"] = theirs["own_margin"], rules["patience"], -np.inf
         if theirs["planned"]:
             theirs["overloaded"], control["planned"] = 0, 1
@@ -127,33 +132,54 @@ def room_now(tb: State) -> float:
 @kernel
 def make(tb: State) -> None:
     """Make a plan, and let it be in force; O(members log members + levels samples log samples)."""
-    control, classes = views.control(tb), views.classes(tb)
-    now = control["now"]
+    control, was = views.control(tb), views.control(tb)["planned"]
     if control["plans"] == 0:
-        control["born"] = now
+        control["born"] = control["now"]
     control["plans"] += 1
-    control["plan_at"] = now + interval(tb)
+    control["planned_at"] = control["now"]
+    control["plan_at"] = control["now"] + interval(tb)
     record.measure_cluster(tb)
-    rows = members.collect(tb)
-    count = whole(len(rows))
-    take_census(tb, rows, count)
-    room = room_now(tb)
-    above, levels, last = 0.0, whole(views.rules(tb)["levels"]), whole(0)
-    for c in range(len(classes)):
-        if classes[c]["alive"] > 0 and not classes[c]["job"]:
-            last = max(last, whole(classes[c]["level"]))
-    control["given_up"] = 0
+    found = np.empty(members.most_rows(tb), np.int64)
+    count = whole(members.live_rows(tb, found))
+    take_census(tb, found, count)
     sort_out(tb)
-    for level in range(levels):
+    if not control["planned"] and not was:
+        return
+    rows = members.by_row(found, count)
+    keep_unplanned(tb, rows)
+    plan_levels(tb, rows, room_now(tb))
+    put_in_force(tb)
+
+
+@kernel
+def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
+    """Nobody is given up whose class the plan is not for; O(instances)."""
+    for i in range(len(rows)):
+        if views.classes(tb)[record.class_of(tb, rows[i])]["planned"]:
+            continue
+        views.instances(tb)[rows[i]]["shift"] = 0
+        q = whole(request_ledger.decider_of(tb, rows[i]))
+        if q >= 0:
+            views.requests(tb)[q]["shift"] = 0.0
+
+
+@kernel
+def plan_levels(tb: State, rows: NDArray[np.int64], room: float) -> None:
+    """Plan level by level, the most important first; ``room`` is what there is of the cluster."""
+    classes, above, last = views.classes(tb), 0.0, whole(0)
+    for c in range(len(classes)):
+        if classes[c]["planned"]:
+            last = max(last, whole(classes[c]["level"]))
+    views.control(tb)["given_up"] = 0
+    for level in range(views.rules(tb)["levels"]):
         asked = 0.0
         for c in range(len(classes)):
             if classes[c]["level"] <= level:
                 asked += classes[c]["asked"]
-        plan_level(tb, rows, count, level, above, room, asked > room or level == last)
+        plan_level(tb, rows, whole(len(rows)), whole(level), above, room, asked > room or level == last)
         for c in range(len(classes)):
-            if classes[c]["level"] == level and not classes[c]["job"]:
+            if classes[c]["level"] == level and classes[c]["planned"]:
                 above += classes[c]["asked"]
-    put_in_force(tb)
 
 
 @kernel
@@ -199,7 +225,7 @@ def plan_level(
         kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
         cls = whole(kind["cls"])
         theirs, size = views.classes(tb)[cls], record.size_of(tb, whole(kind["shape"]))
-        if theirs["level"] != level or theirs["job"]:
+        if theirs["level"] != level or not theirs["planned"]:
             continue
         own += size
         span = max(span, members.span_of(tb, cls))
@@ -238,7 +264,9 @@ def plan_level(
     kept = whole(0)
     for i in range(n):
         shift = 0.0
+        views.classes(tb)[cls_of[i]]["promises"] += 1
         if place[i] < gone:
+            views.classes(tb)[cls_of[i]]["given_up"] += 1
             shift = AWAY - 2.0 * max(-MOST, min(MOST, slack[i]))
         else:
             kept += 1

@@ -63,10 +63,8 @@ def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
 
 
 @kernel
-def collect(tb: State) -> NDArray[np.int64]:
-    """All instances that are admitted and not gone, by row; O(instances log instances)."""
-    found = np.empty(most_rows(tb), np.int64)
-    count = whole(live_rows(tb, found))
+def by_row(found: NDArray[np.int64], count: int) -> NDArray[np.int64]:
+    """The first ``count`` rows in ascending order; O(n log n)."""
     keys, order, scratch = np.empty(count), np.empty(count, np.int64), np.empty(count, np.int64)
     for i in range(count):
         keys[i] = found[i]

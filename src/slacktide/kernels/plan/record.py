@@ -159,6 +159,9 @@ def pass_time(tb: State, now: float) -> None:
     control = views.control(tb)
     if not views.rules(tb)["plans"] or now <= control["sample_at"]:
         return
+    if control["unrecorded"]:
+        control["sample_at"] = now
+        return
     if control["samples"] == 0 and control["queue"] + control["incoming"] + control["placed_now"] == 0:
         control["sample_at"] = now  # nobody has come yet
         return

@@ -128,6 +128,8 @@ CLASS = np.dtype(
         ("oldest", "f8"),  # the largest of these
         ("job", "i8"),  # they live too shortly to be planned for
         ("planned", "i8"),  # the plan is in force for it
+        ("promises", "i8"),  # of it that the present plan is about: instances, or requests of several
+        ("given_up", "i8"),  # how many of these it gives up
         ("unsettled", "i8"),  # of the tier that has the place of this class: classes of both sorts are in it
     ],
     align=True,
@@ -329,7 +331,9 @@ CONTROL = np.dtype(
         ("overloaded", "i8"),  # classes that are, in the present pass
         ("planned", "i8"),  # a plan is in force
         ("plan_at", "f8"),  # the next plan is due
+        ("unrecorded", "i8"),  # nobody can be planned for, so that no record of the shortage is kept
         ("plans", "i8"),  # plans so far
+        ("planned_at", "f8"),  # when the present one was made
         ("given_up", "i8"),  # requests and instances that the present one gives up
         ("born", "f8"),  # when the record of the shortage begins; NaN: not yet
         ("step", "f8"),  # seconds between two samples of it
