@@ -311,7 +311,7 @@ def order_of(
     for i in range(n):
         share = slack[i] / budget[i] if budget[i] > 0.0 else -1.0
         share = max(-10.0, min(1.0, share))
-        key[i] = -1e5 * (slack[i] <= 0.0) - 1e3 * (sizes[i] / largest) * 16.0 - 20.0 * was[i] + share
+        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * (sizes[i] / largest) * 16.0 - 20.0 * was[i] + share
     place = np.empty(n, np.int64)
     order = np.empty(n, np.int64)
     sorting.order_by(key, whole(n), order, place)
