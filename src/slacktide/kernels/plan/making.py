@@ -22,15 +22,18 @@ from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import SHIFT, State
+from slacktide.kernels.tables.schema import GIVEN_UP, SHIFT, Records, State
 from slacktide.kernels.tables.window_records import LIFETIME
 
 FAR = 2.0**34
 """A margin, or a patience, that no metric reaches."""
 AWAY = 2.0**32
 """Seconds by which the metric of those given up is above that of others."""
+BEHIND = 2.0**31
+"""Seconds by which the metric of jobs is above that of the services of their level that are kept."""
 MOST = 2.0**29  # seconds of slack that count when these are told apart
 PLANS = 720  # at least in each window
+PARTS = 4.0  # of a turn
 SOONEST = 32  # of the time since anybody came: no plan sooner after another than a part of it
 
 
@@ -45,10 +48,38 @@ def interval(tb: State) -> float:
     return max(1.0, min(age / SOONEST, shortest / PLANS))
 
 
-@leaf
+@kernel
 def is_due(tb: State) -> bool:
-    """Whether a plan is to be made at the beginning of a pass that begins now; O(1)."""
-    return views.rules(tb)["plans"] != 0 and views.control(tb)["now"] >= views.control(tb)["plan_at"]
+    """Whether a plan is to be made at the beginning of a pass that begins now; O(1), now and then O(queue)."""
+    control = views.control(tb)
+    if not views.rules(tb)["plans"] or control["now"] < control["plan_soon_at"]:
+        return False
+    if control["now"] >= control["plan_at"]:
+        return True
+    return kept_waits(tb, views.queue(tb), whole(control["queue"])) or kept_waits(
+        tb, views.incoming(tb), whole(control["incoming"])
+    )
+
+
+@kernel
+def kept_waits(tb: State, entries: Records, count: int) -> bool:
+    """Whether somebody waits whom the present plan keeps; O(entries)."""
+    for i in range(count):
+        planned = views.classes(tb)[views.kinds(tb)[entries[i]["kind"]]["cls"]]["planned"]
+        if planned and not record.is_given_up(tb, whole(entries[i]["row"])):
+            return True
+    return False
+
+
+@kernel
+def soonest(tb: State) -> float:
+    """Seconds from this plan to the next one where somebody waits whom it keeps: a part of the shortest turn, so that a
+    shortage that it does not know has not used up budgets by then; O(classes)."""
+    turn = np.inf
+    for c in range(len(views.classes(tb))):
+        if views.classes(tb)[c]["planned"]:
+            turn = min(turn, views.classes(tb)[c]["patience"])
+    return max(1.0, turn / PARTS)
 
 
 @kernel
@@ -65,7 +96,7 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         theirs["age"] += now - views.admission(tb)[row]
         theirs["oldest"] = max(theirs["oldest"], now - views.admission(tb)[row])
         theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
-    longest, busy, young = 0.0, False, False
+    longest, busy, young, windows = 0.0, False, False, False
     for c in range(len(classes)):
         if classes[c]["alive"] > 0:
             longest = max(longest, members.span_of(tb, whole(c)))
@@ -74,11 +105,10 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         if classes[c]["alive"] > 0:
             busy = busy or members.turns_over(classes[c])
             young = young or members.is_young(classes[c])
-    views.control(tb)["unrecorded"] = busy
+        windows = windows or (classes[c]["alive"] > 0 and classes[c]["windowed"] != LIFETIME and not classes[c]["job"])
+    views.control(tb)["unrecorded"] = busy and not windows
     for c in range(len(classes)):
-        if classes[c]["windowed"] != LIFETIME and not classes[c]["job"]:
-            views.control(tb)["unrecorded"] = 0
-        classes[c]["job"] = classes[c]["job"] or ((busy or young) and classes[c]["windowed"] == LIFETIME)
+        classes[c]["job"] = classes[c]["job"] or ((busy or young) and not windows)
 
 
 @kernel
@@ -101,6 +131,12 @@ def sort_out(tb: State) -> None:
             both = classes[c]["level"] == classes[other]["level"] and classes[c]["planned"] != classes[other]["planned"]
             if both:
                 classes[classes[c]["level"]]["unsettled"] = 1
+    for c in range(len(classes)):
+        theirs = classes[c]
+        theirs["behind"] = 0
+        if classes[theirs["level"]]["unsettled"] and not theirs["planned"]:
+            theirs["behind"], theirs["overloaded"] = whole(BEHIND / SHIFT), 0
+            theirs["margin"] = theirs["patience"] = FAR
     rules["one_margin"] = 1
     for c in range(len(classes)):
         if classes[c]["margin"] != classes[0]["margin"]:
@@ -143,11 +179,13 @@ def make(tb: State) -> None:
     count = whole(members.live_rows(tb, found))
     take_census(tb, found, count)
     sort_out(tb)
+    control["plan_soon_at"] = control["plan_at"]
     if not control["planned"] and not was:
         return
     rows = members.by_row(found, count)
     keep_unplanned(tb, rows)
     plan_levels(tb, rows, room_now(tb))
+    control["plan_soon_at"] = min(control["plan_at"], control["now"] + soonest(tb))
     put_in_force(tb)
 
 
@@ -155,12 +193,13 @@ def make(tb: State) -> None:
 def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
     """Nobody is given up whose class the plan is not for; O(instances)."""
     for i in range(len(rows)):
-        if views.classes(tb)[record.class_of(tb, rows[i])]["planned"]:
+        theirs = views.classes(tb)[record.class_of(tb, rows[i])]
+        if theirs["planned"]:
             continue
-        views.instances(tb)[rows[i]]["shift"] = 0
+        views.instances(tb)[rows[i]]["shift"] = theirs["behind"]
         q = whole(request_ledger.decider_of(tb, rows[i]))
         if q >= 0:
-            views.requests(tb)[q]["shift"] = 0.0
+            views.requests(tb)[q]["shift"] = SHIFT * theirs["behind"]
 
 
 @kernel
@@ -206,6 +245,12 @@ def put_in_force(tb: State) -> None:
     control["still_until"] = -np.inf
 
 
+@leaf
+def shift_of(tb: State, who: int) -> float:
+    """Seconds by which the metric of a member is moved: of an instance, or of a request as -1 less its number; O(1)."""
+    return views.requests(tb)[-1 - who]["shift"] if who < 0 else SHIFT * views.instances(tb)[who]["shift"]
+
+
 @kernel
 def plan_level(
     tb: State, rows: NDArray[np.int64], count: int, level: int, above: float, room: float, turns: bool
@@ -248,7 +293,7 @@ def plan_level(
         return
     was = np.zeros(n, np.int64)
     for i in range(n):
-        was[i] = views.requests(tb)[-1 - who[i]]["shift"] != 0.0 if who[i] < 0 else views.instances(tb)[who[i]]["shift"] != 0
+        was[i] = shift_of(tb, who[i]) > GIVEN_UP
     place = order_of(sizes[:n], slack[:n], budget[:n], was)
     before = whole(0)
     for i in range(n):
@@ -256,9 +301,13 @@ def plan_level(
     ladder = np.empty(RUNGS)
     for i in range(RUNGS):
         ladder[i] = curve.rung(span, whole(i))
-    gone = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN)
+    gone = fewest(
+        tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN
+    )
     if before > gone:
-        wary = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN)
+        wary = fewest(
+            tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN
+        )
         gone = min(before, max(gone, wary))
     control["given_up"] += gone
     kept = whole(0)
@@ -322,9 +371,19 @@ def order_of(
 
 @kernel
 def fewest(
-    tb: State, level: int, above: float, own: float, room: float, who: NDArray[np.int64], cls_of: NDArray[np.int64],
-    sizes: NDArray[np.float64], slack: NDArray[np.float64], budget: NDArray[np.float64], place: NDArray[np.int64],
-    ladder: NDArray[np.float64], reserve: float,
+    tb: State,
+    level: int,
+    above: float,
+    own: float,
+    room: float,
+    who: NDArray[np.int64],
+    cls_of: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    budget: NDArray[np.float64],
+    place: NDArray[np.int64],
+    ladder: NDArray[np.float64],
+    reserve: float,
 ) -> int:
     """How many are given up, in their order, so that the budgets of the others pay at every horizon; O(members log
     members + samples log samples)."""

@@ -117,9 +117,7 @@ def is_young(theirs: Records) -> bool:
 
 @leaf
 def span_of(tb: State, cls: int) -> float:
-    """Seconds over which a class is planned for: its window, or how long its members live; O(1).
-
-    """
+    """Seconds over which a class is planned for: its window, or how long its members live; O(1)."""
     theirs = views.classes(tb)[cls]
     if theirs["windowed"] != LIFETIME:
         return window_of(tb, cls)
@@ -168,7 +166,13 @@ def budget_of(tb: State, cls: int, lived: float, now: float) -> float:
 
 @kernel
 def add_outages(
-    tb: State, account: Records, since: float, length: float, now: float, ladder: NDArray[np.float64], back: NDArray[np.float64]
+    tb: State,
+    account: Records,
+    since: float,
+    length: float,
+    now: float,
+    ladder: NDArray[np.float64],
+    back: NDArray[np.float64],
 ) -> None:
     """Add to ``back`` what of the outages that count leaves a rolling window within each of ``ladder``; O(outages)."""
     outages, k, before = views.outages(tb), whole(account["head"]), account["dropped"]
@@ -205,8 +209,16 @@ def add_growth(
 
 @kernel
 def may_be_away(
-    tb: State, row: int, q: int, cls: int, slack: float, budget: float, reserve: float, now: float,
-    ladder: NDArray[np.float64], out: NDArray[np.float64],
+    tb: State,
+    row: int,
+    q: int,
+    cls: int,
+    slack: float,
+    budget: float,
+    reserve: float,
+    now: float,
+    ladder: NDArray[np.float64],
+    out: NDArray[np.float64],
 ) -> None:
     """M of a member at each horizon into ``out``, seconds; ``reserve`` of its budget is held back; O(outages)."""
     theirs, startup = views.classes(tb)[cls], views.classes(tb)[cls]["alpha"]
@@ -216,7 +228,9 @@ def may_be_away(
         if not request_windows.is_windowed(tb, q):
             lived /= max(1, views.requests(tb)[q]["live"])
         elif theirs["windowed"] == ROLLING:
-            add_outages(tb, views.request_accounts(tb)[q], views.stretches(tb)[q]["begun"], theirs["length"], now, ladder, out)
+            add_outages(
+                tb, views.request_accounts(tb)[q], views.stretches(tb)[q]["begun"], theirs["length"], now, ladder, out
+            )
     else:
         lived = now - views.admission(tb)[row]
         if theirs["windowed"] == ROLLING and window_ledger.keeps_account(tb, row, cls):

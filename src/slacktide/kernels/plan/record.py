@@ -18,7 +18,7 @@ from slacktide.kernels.plan import sorting
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import State
+from slacktide.kernels.tables.schema import GIVEN_UP, SHIFT, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 SAMPLES = 2048
@@ -70,8 +70,8 @@ def is_given_up(tb: State, row: int) -> bool:
     """Whether the present plan gives up an instance, or the request whose ledger decides for it; O(1)."""
     q = request_ledger.decider_of(tb, row)
     if q >= 0:
-        return views.requests(tb)[q]["shift"] != 0.0
-    return views.instances(tb)[row]["shift"] != 0
+        return views.requests(tb)[q]["shift"] > GIVEN_UP
+    return SHIFT * views.instances(tb)[row]["shift"] > GIVEN_UP
 
 
 @leaf

@@ -229,6 +229,9 @@ def change(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running
 def joined(tb: State, q: int, now: float) -> None:
     """An instance was admitted; O(1)."""
     bring_up_to(tb, q, now)
+    request = views.requests(tb)[q]
+    if request["shift"] == 0.0:  # it may have come since the plan was made
+        request["shift"] = SHIFT * views.classes(tb)[request["cls"]]["behind"]
     if request_windows.is_windowed(tb, q):
         request_windows.admit(tb, q, now)
     change(tb, q, whole(0), whole(0), False, False, whole(0), whole(1))

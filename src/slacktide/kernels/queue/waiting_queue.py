@@ -21,6 +21,8 @@ def enqueue(tb: State, row: int, now: float) -> None:
     """Request ``row`` waits from ``now`` on; it joins the queue when the next pass begins; O(1)."""
     control, instance = views.control(tb), views.instances(tb)[row]
     cls = views.kinds(tb)[instance["kind"]]["cls"]
+    if views.classes(tb)[cls]["behind"] != 0 and instance["shift"] == 0:  # it has come since the plan was made
+        instance["shift"] = views.classes(tb)[cls]["behind"]
     entry = views.incoming(tb)[control["incoming"]]
     entry["key"] = window_ledger.own_key(tb, row, whole(cls), now) + window_ledger.shift_of(tb, row)
     entry["admitted"] = views.admission(tb)[row]

@@ -31,6 +31,8 @@ INSTANCE = np.dtype(
     align=True,
 )
 SHIFT = 4.0
+GIVEN_UP = 2.0**31 * 1.25
+"""Whose metric is moved by more seconds is given up."""
 FUTURE, WAITING, PLACED, DONE, REMOVED, LEAVING, VACANT, EXCUSED = range(8)
 # LEAVING: told to go, until its end; VACANT: its next incarnation has not come yet; EXCUSED: only in a live
 # cluster, VACANT for a reason that is not the cluster's doing, so that its time counts as running
@@ -130,6 +132,7 @@ CLASS = np.dtype(
         ("planned", "i8"),  # the plan is in force for it
         ("promises", "i8"),  # of it that the present plan is about: instances, or requests of several
         ("given_up", "i8"),  # how many of these it gives up
+        ("behind", "i8"),  # its members come behind those that are planned for: their shift, as that of INSTANCE
         ("unsettled", "i8"),  # of the tier that has the place of this class: classes of both sorts are in it
     ],
     align=True,
@@ -331,6 +334,7 @@ CONTROL = np.dtype(
         ("overloaded", "i8"),  # classes that are, in the present pass
         ("planned", "i8"),  # a plan is in force
         ("plan_at", "f8"),  # the next plan is due
+        ("plan_soon_at", "f8"),  # and from then on where somebody waits whom the present one keeps
         ("unrecorded", "i8"),  # nobody can be planned for, so that no record of the shortage is kept
         ("plans", "i8"),  # plans so far
         ("planned_at", "f8"),  # when the present one was made
