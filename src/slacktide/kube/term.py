@@ -29,6 +29,7 @@ from slacktide.kube.feed.rivals import Rivals
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.garbage_collection import collect_when_idle
 from slacktide.kube.housekeeping import Housekeeper
+from slacktide.kube.mirror.barrier import SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
@@ -47,6 +48,8 @@ LOG = logging.getLogger(__name__)
 
 CLASS_LOST = "ClassUnavailable"
 """The reason of the event about a workload that keeps a promise which it could not get anew."""
+UNUSABLE = "Unusable"
+"""The reason of the event about an object that is set aside."""
 LEISURE = 9.0
 """Between two looks at places that are kept this many times what the last one took, while nobody waits for a pass."""
 TOGETHER = 100
@@ -114,6 +117,10 @@ class Term(FeedListener):
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
+        barrier = self._tools.mirror.barrier
+        for found in tuple(barrier.aside.values()):  # while nobody led
+            self._tell_of(found)
+        barrier.tell = self._tell_of
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
@@ -124,6 +131,14 @@ class Term(FeedListener):
             self.ledger.knows(key)
             self.ledger.found(key, one)
         self._work.set()
+
+    def _tell_of(self, found: SetAside) -> None:
+        """Who wrote an object that nobody can use should know."""
+        if found.about.name:
+            self._tools.recorder.record(
+                found.about, UNUSABLE, f"set aside until it changes: {found.problem}", event_type="Warning",
+                action="Reading",
+            )  # fmt: skip
 
     # -- what the feed says ----------------------------------------------------------------------------------------
 

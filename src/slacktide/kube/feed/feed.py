@@ -23,6 +23,7 @@ from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
 from slacktide.kube.feed.pod_groups import PodGroups
+from slacktide.kube.feed.pods_aside import PodsAside
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
 from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
@@ -71,6 +72,8 @@ class Feed(Changes, ABC):
         )
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
+        parts = self.hosts, self.specs, self.replacements
+        self.aside = PodsAside(mirror.barrier, engine, parts, clock, self._set_aside)
 
     @property
     def config(self) -> Config:
@@ -158,13 +161,13 @@ class Feed(Changes, ABC):
 
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
-            self._follow_promise(one)
+            self.aside.guarded(self._follow_promise, one)
         others = self.promise_quotas.look_again(concerned)
         self.reconsider({one.uid: None for one in concerned} | dict.fromkeys(others))
 
     def _follow_promise(self, pod: FedPod) -> None:
         if pod.key:
-            self.respec(pod)
+            self._respec(pod)
             if pod.target is not None and pod.promised is not None:
                 batch = self.engine.controllers[pod.key].batch
                 self.controllers.ensure(pod.target, pod.promised, batch, pod.record)
@@ -191,6 +194,9 @@ class Feed(Changes, ABC):
         try:
             self.specs.check(pod)
         except Unschedulable:
+            return False
+        except Exception as error:
+            self.aside.failed(pod, error)
             return False
         return True
 
@@ -262,7 +268,7 @@ class Feed(Changes, ABC):
     def budgets_cover(self, namespace: str) -> None:
         for one in self.pods.values():
             if one.key and one.pod.metadata.namespace == namespace:
-                self._follow_budget(one)
+                self.aside.guarded(self._follow_budget, one)
 
     def _follow_budget(self, pod: FedPod) -> None:
         budget = self.mirror.budgets.of(pod.pod)
@@ -282,8 +288,11 @@ class Feed(Changes, ABC):
     def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
         pod = self.pods.pop(record.uid, None)
         self.woken.pop(record.uid, None)
-        if pod is None:
-            return
+        if pod is not None:
+            with self.aside.leaving(pod):
+                self._forget(pod, succeeded)
+
+    def _forget(self, pod: FedPod, succeeded: bool) -> None:
         target = pod.target
         self.blame.forget(pod)
         self.lonely.forget(pod.uid)
@@ -292,11 +301,11 @@ class Feed(Changes, ABC):
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
-        self._group_changed(self.groups.forget(record.uid))
+        self._group_changed(self.groups.forget(pod.uid))
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
-        for owner in [owner for owner, waiting in self.orphans.items() if record.uid in waiting]:
-            del self.orphans[owner][record.uid]
+        for owner in [owner for owner, waiting in self.orphans.items() if pod.uid in waiting]:
+            del self.orphans[owner][pod.uid]
             if not self.orphans[owner]:
                 del self.orphans[owner]
 
@@ -306,12 +315,15 @@ class Feed(Changes, ABC):
             if pod is None:
                 continue
             if pod.stranger_on:
-                self.hosts.stranger(pod)
+                self.aside.guarded(self.hosts.stranger, pod)
             elif pod.key:
-                self.respec(pod)
+                self.aside.guarded(self._respec, pod)
 
     def consider(self, pod: FedPod) -> None:
-        """Tell the engine how a pod is now."""
+        """Tell the engine how a pod is now; one that it cannot be told of is set aside."""
+        self.aside.guarded(self._consider, pod)
+
+    def _consider(self, pod: FedPod) -> None:
         others = self.groups.see(pod)
         if pod.record.is_final:
             self._end(pod, pod.pod.status.phase == "Succeeded")
@@ -447,7 +459,7 @@ class Feed(Changes, ABC):
         pod.budget = self.mirror.budgets.of(pod.pod)
         return target.key
 
-    def respec(self, pod: FedPod) -> None:
+    def _respec(self, pod: FedPod) -> None:
         """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
         try:
             number = self.specs.of(pod)
