@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.feed import fed_pod
@@ -45,8 +46,15 @@ class PodsAside:
     def failed(self, pod: FedPod, error: Exception) -> None:
         """Set a pod aside."""
         found = self._barrier.failed(_reference(pod), error)
-        with self._barrier.around(found.about):
-            self._set_aside(pod, f"the pod cannot be used: {found.problem}")
+        reason = f"the pod cannot be used: {found.problem}"
+        try:
+            self._set_aside(pod, reason)
+        except Exception as further:
+            self._barrier.failed(found.about, further)
+            with self._barrier.around(found.about):
+                self._take_out(pod)
+            with self._barrier.around(found.about):
+                self._set_aside(pod, reason)
 
     @contextmanager
     def leaving(self, pod: FedPod) -> Iterator[None]:
@@ -59,8 +67,8 @@ class PodsAside:
                 self._take_out(pod)
 
     def _set_aside(self, pod: FedPod, reason: str) -> None:
-        is_whole = bool(pod.key) and pod.uid in self._engine.pods
-        runs = bool(pod.pod.spec.node_name) and not pod.record.is_final
+        known, runs = self._engine.pods.get(pod.uid), bool(pod.pod.spec.node_name) and not pod.record.is_final
+        is_whole = bool(pod.key) and known is not None and (not runs or known.state in (types.PLACED, types.LEAVING))
         if is_whole and runs:
             return
         if not is_whole or pod.record.is_final:
