@@ -13,8 +13,11 @@ from slacktide.errors import ConfigError
 from slacktide.model.disruption_limits import LONGEST, MOST_DISRUPTIONS, DisruptionLimits
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS, Hours, clock, minutes_of
+from slacktide.model.written_numbers import shown, whole_number
 
 FIELDS = ("disruptions", "preemption_limit", "cooldown", "hours", "min_running")
+LONGEST_TEXT = 1024
+"""Characters of a limit that is written as a text."""
 OF_A_WORKLOAD = "PreemptedWorkload"
 """Of a PreemptionLimit the scope that limits what each workload suffers."""
 
@@ -86,9 +89,13 @@ def limits_of_text(name: str, text: str) -> DisruptionLimits:
         found = limits_of({name.replace("-", "_"): text})
         return found or DisruptionLimits()
     words = text.split()
-    if len(words) != 3 or words[1] != "per" or not words[0].isdecimal():
-        raise ConfigError(f"found {text!r}, expected such as '1 per 2h'")
-    return DisruptionLimits(most=int(words[0]), per=_seconds("per", words[2]))
+    if len(text) > LONGEST_TEXT or len(words) != 3 or words[1] != "per":
+        raise ConfigError(f"found {shown(text)}, expected such as '1 per 2h'")
+    try:
+        most = whole_number(words[0], 0, MOST_DISRUPTIONS)
+    except ValueError as error:
+        raise ConfigError(f"disruptions.max: {error}") from error
+    return DisruptionLimits(most=most, per=_seconds("per", words[2]))
 
 
 def hours_of_text(text: str) -> tuple[Hours, ...]:
@@ -97,10 +104,14 @@ def hours_of_text(text: str) -> tuple[Hours, ...]:
     Days may be a range, ``Mon-Fri``. Without a time zone it is UTC. Raises :class:`ConfigError`.
     """
     found = []
+    if len(text) > LONGEST_TEXT:
+        raise ConfigError(f"hours: found {shown(text)}, expected at most {LONGEST_TEXT} characters")
     for entry in text.split(";"):
         words = entry.split()
         if len(words) not in (2, 3) or words[1].count("-") != 1:
-            raise ConfigError(f"hours: found {entry.strip()!r}, expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'")
+            raise ConfigError(
+                f"hours: found {shown(entry.strip())}, expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'"
+            )
         begin, end = words[1].split("-")
         days = [day for part in words[0].split(",") for day in _days(part)]
         found.append(_hours({"days": days, "from": begin, "to": end, "time_zone": "".join(words[2:]) or "UTC"}))

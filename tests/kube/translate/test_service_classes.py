@@ -80,10 +80,10 @@ def test_an_own_slo_is_at_most_that_of_the_class_and_alike_ones_are_one_promise(
     every = classes(silver={})
     promised = every.of(pod("silver", slo="0.5"), False)
     assert (promised.service.name, promised.service.slo) == ("silver@0.5", 0.5)
-    assert every.of(pod("silver", slo="5e-1"), False) == promised
+    assert every.of(pod("silver", slo=".50"), False) == promised
     assert every.remembered("silver@0.5", False) == promised
     assert every.of(pod("silver", slo="0.9"), False).service.slo == 0.9
-    for text in ("0.91", "0", "0.0009", "-1", "nan", "much"):
+    for text in ("0.91", "0", "0.0009", "-1", "nan", "much", "5e-1", "0_5"):
         with pytest.raises(Unschedulable, match=f"found '{text}', expected a number from 0.001 to 0.9, the promise"):
             every.of(pod("silver", slo=text), False)
 

@@ -18,6 +18,7 @@ from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.hours import DAYS, clock
 from slacktide.model.service_class import LEAST_SLO, OWN, class_name, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
+from slacktide.model.written_numbers import decimal_number, shown
 
 LOG = logging.getLogger(__name__)
 
@@ -320,13 +321,9 @@ def _with_own(promise: Promise, text: str) -> Promise:
 
 def _own_slo(text: str, promise: Promise) -> float:
     try:
-        slo = float(text)
-    except ValueError:
-        slo = float("nan")
-    if not LEAST_SLO <= slo <= promise.slo:
-        expected = f"a number from {LEAST_SLO:g} to {promise.slo:g}, the promise of its class"
-        raise Unschedulable(f"annotation {SLO}: found {text!r}, expected {expected}")
-    return slo
+        return decimal_number(text, LEAST_SLO, promise.slo)
+    except ValueError as error:
+        raise Unschedulable(f"annotation {SLO}: {error}, the promise of its class") from None
 
 
 def _everything(found: ServiceClass) -> bool:
@@ -336,9 +333,9 @@ def _everything(found: ServiceClass) -> bool:
 def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool) -> int:
     named = annotations.get(APPROACH)
     if named is not None and named not in APPROACHES:
-        raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
+        raise Unschedulable(f"annotation {APPROACH}: found {shown(named)}, expected one of {', '.join(APPROACHES)}")
     if batch:
         if named not in (None, APPROACHES[AGGREGATED]):
-            raise Unschedulable(f"annotation {APPROACH}: found {named!r}, but a Job's pods can only be aggregated")
+            raise Unschedulable(f"annotation {APPROACH}: found {shown(named)}, but a Job's pods can only be aggregated")
         return AGGREGATED
     return APPROACHES.index(named or found.spec.approach)
