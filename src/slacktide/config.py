@@ -239,10 +239,12 @@ class KubeSettings:
     """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
     node_label: str = "node-restriction.kubernetes.io/slacktide=true"
     """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us. A kubelet cannot set one with this prefix."""
-    former_node_label: str = "slacktide.io/managed=true"
-    """So are nodes with this one, which a kubelet can set on itself; with a warning. Empty: they are not."""
-    node_taint: str = "slacktide.io/only"
-    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: they are not."""
+    former_node_label: str = ""
+    """So are nodes with this one, such as the ``slacktide.io/managed=true`` of former releases, which a kubelet can set
+    on itself; with a warning. Empty: there is none."""
+    node_taint: str = ""
+    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: there is
+    none."""
     qps: Amount = 0.0
     """Requests a second to the API server, leases and events apart; 0: no limit."""
     burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
