@@ -10,7 +10,6 @@ import re
 
 SHOWN_CHARACTERS = 80
 _WHOLE = re.compile(r"[0-9]{1,19}")
-_NUMBER = re.compile(r"[0-9]{1,18}(?:\.[0-9]{0,18})?|\.[0-9]{1,18}")
 
 
 def shown(text: object) -> str:
@@ -24,12 +23,4 @@ def whole_number(text: str, least: int, most: int) -> int:
     found = int(text) if _WHOLE.fullmatch(text) else None
     if found is None or not least <= found <= most:
         raise ValueError(f"found {shown(text)}, expected a whole number from {least} to {most}")
-    return found
-
-
-def decimal_number(text: str, least: float, most: float) -> float:
-    """A number within bounds, without an exponent. Raises ``ValueError`` as :func:`whole_number`."""
-    found = float(text) if _NUMBER.fullmatch(text) else None
-    if found is None or not least <= found <= most:
-        raise ValueError(f"found {shown(text)}, expected a number from {least:g} to {most:g}")
     return found
