@@ -293,7 +293,7 @@ class KubeSettings:
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
     """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go."""
     metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000
-    """Metrics of each workload are given while there are at most so many; else by class only."""
+    """So many workloads have metrics of their own; where there are more, each namespace has its share of them."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     preempt_system_pods: bool = False
