@@ -54,13 +54,26 @@ class _Template:
         """Where groups that may mean it are looked up."""
         for namespace in (self.namespace, _EVERYWHERE):
             yield namespace, "", ""
-            for key, value in self.labels.items():
-                yield namespace, key, value
+            if not self.has_many_labels:
+                for key, value in self.labels.items():
+                    yield namespace, key, value
+        if self.has_many_labels:
+            yield _MANY_LABELS
+
+    @property
+    def has_many_labels(self) -> bool:
+        """Whether it is not found by its labels, of which an object of a MiB has tens of thousands."""
+        return len(self.labels) > MOST_LABELS
 
 
 _Bucket = tuple[str, str, str]
 """Namespace (or everywhere), and a label's key and value (or none)."""
 _EVERYWHERE = "*"
+MOST_LABELS = 256
+"""Pods with more labels are looked at for each group, and each group for them."""
+MOST_BUCKETS = 256
+"""In how many places a group is looked up; one that needs more is looked up by its namespaces alone."""
+_MANY_LABELS = "*", "*", "*"
 
 
 class ConstraintIndex:
@@ -269,7 +282,7 @@ class ConstraintIndex:
 
     def _selected(self, group: Group) -> Iterator[_Template]:
         """The templates whose pods are of the group."""
-        for bucket in _buckets_of(group):
+        for bucket in (*_buckets_of(group), _MANY_LABELS):
             for template in self._located.get(bucket, {}).values():
                 if self._means(group, template):
                     yield template
@@ -283,6 +296,8 @@ class ConstraintIndex:
         found: dict[Group, None] = {}
         for bucket in template.buckets():
             found.update(self._buckets.get(bucket, {}))
+        if template.has_many_labels:
+            found.update(dict.fromkeys(self._groups))
         effects = [one for group in found if self._means(group, template) for one in self._groups[group]]
         return sorted(effects, key=lambda one: (one.role, one.mark))
 
@@ -324,6 +339,6 @@ def _buckets_of(group: Group) -> tuple[_Bucket, ...]:
     first = group[0]
     namespaces = first.namespaces if first.namespace_selector.nothing else (_EVERYWHERE,)
     for key, operator, values in first.selector.requirements:
-        if operator == "In":
+        if operator == "In" and len(namespaces) * len(values) <= MOST_BUCKETS:
             return tuple((namespace, key, value) for namespace in namespaces for value in values)
     return tuple((namespace, "", "") for namespace in namespaces)
