@@ -12,13 +12,13 @@ from contextlib import contextmanager
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.kube.client.metadata import Reference
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
 from slacktide.kube.mirror.barrier import Barrier
+from slacktide.kube.resources.objects import pod_reference
 from slacktide.model.causes import WORKLOAD
 
 
@@ -45,7 +45,7 @@ class PodsAside:
 
     def failed(self, pod: FedPod, error: Exception) -> None:
         """Set a pod aside."""
-        found = self._barrier.failed(_reference(pod), error)
+        found = self._barrier.failed(pod_reference(pod.pod), error)
         reason = f"the pod cannot be used: {found.problem}"
         try:
             self._set_aside(pod, reason)
@@ -62,7 +62,7 @@ class PodsAside:
         try:
             yield
         except Exception as error:
-            found = self._barrier.failed(_reference(pod), error)
+            found = self._barrier.failed(pod_reference(pod.pod), error)
             with self._barrier.around(found.about):
                 self._take_out(pod)
 
@@ -92,8 +92,3 @@ class PodsAside:
         if pod.spec >= 0:
             number, pod.spec = pod.spec, -1
             self._specs.release(number)
-
-
-def _reference(pod: FedPod) -> Reference:
-    namespace, name = pod.namespaced_name
-    return Reference("v1", "Pod", namespace, name, pod.uid)
