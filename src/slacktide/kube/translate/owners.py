@@ -107,8 +107,9 @@ class Watched:
 
 
 def controlling(metadata: Metadata) -> OwnerReference | None:
-    """The owner that manages an object."""
-    return next((one for one in metadata.owner_references if one.controller), None)
+    """The owner that manages an object, as it is called here."""
+    found = next((one for one in metadata.owner_references if one.controller), None)
+    return None if found is None else bounded(found)
 
 
 def bounded(owner: OwnerReference) -> OwnerReference:
@@ -171,8 +172,7 @@ class Owners:
             if found is None:
                 if is_known(owner):
                     return None
-                end = bounded(owner)
-                return Target(end.api_version, end.kind, pod.namespace, end.name, end.uid)
+                return Target(owner.api_version, owner.kind, pod.namespace, owner.name, owner.uid)
             target, owner = found.target, found.owner
         return target
 
