@@ -12,7 +12,9 @@ from slacktide.engine.core import types
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.act.binder import Binder
 from slacktide.kube.act.eviction import Evictor
+from slacktide.kube.client.kinds import TOO_DEEP, Malformed
 from slacktide.kube.mirror.barrier import DEFECT
+from slacktide.kube.resources.objects import POD, RESOURCE_CLAIM
 
 
 def stumbles(monkeypatch: pytest.MonkeyPatch, owner: type, method: str, uid: str) -> None:
@@ -93,3 +95,18 @@ def test_whose_reason_cannot_be_told_keeps_nobody_from_hearing_his(
 
     played(play)
     assert defects
+
+
+def test_a_new_leader_tells_of_what_was_set_aside_while_nobody_led() -> None:
+    async def play(house: Backstage) -> None:
+        for name in ("deep", ""):  # of one without a name nobody can be told
+            problem = Malformed("shop", name, name, "1", "found more levels than can be read", reason=TOO_DEEP)
+            house.mirror.barrier.unreadable(RESOURCE_CLAIM, problem)
+        async with house.leading():
+            (told,) = house.term._tools.recorder._known.values()
+            assert (told.reference.kind, told.reference.name, told.reason) == ("ResourceClaim", "deep", "Unusable")
+            assert told.note == "set aside until it changes: found more levels than can be read"
+            house.mirror.barrier.unreadable(POD, Malformed("shop", "p", "p", "1", "spec: no"))
+            assert len(house.term._tools.recorder._known) == 2, "and of what is set aside later"
+
+    played(play)
