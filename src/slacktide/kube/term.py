@@ -56,6 +56,8 @@ TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 FEW, TOLD_A_SECOND = 1_000, 5_000
 """Of more than these, who have waited before are looked at in turn beside passes, so many a second at most."""
+SLICE_SECONDS = 0.01
+"""So long those who are behind are looked at without a pause."""
 LOOK_SECONDS = 1.0
 """After this long it is looked whether so many wait, and all of them have their turn again."""
 
@@ -113,7 +115,8 @@ class Term(FeedListener):
         self._parts = 0
         self._next_look = 0.0
         self._alarm: asyncio.TimerHandle | None = None
-        self._work = asyncio.Event()
+        self._work, self._behind = asyncio.Event(), asyncio.Event()
+        self.feed.catching_up.in_turn = True
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
@@ -144,6 +147,9 @@ class Term(FeedListener):
 
     def work(self) -> None:
         self._work.set()
+
+    def behind(self) -> None:
+        self._behind.set()
 
     def confirmed(self, uid: str) -> None:
         self.actor.confirmed(uid)
@@ -186,7 +192,8 @@ class Term(FeedListener):
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
         others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, *self._statuses)
-        return [*(one.run() for one in others), self._tell_in_turn(), collect_when_idle(lambda: self._parts)]
+        beside = self._tell_in_turn(), self._catch_up(), collect_when_idle(lambda: self._parts)
+        return [*(one.run() for one in others), *beside]
 
     async def decide(self) -> None:
         """Passes whenever somebody may be placed, until cancelled.
@@ -265,6 +272,18 @@ class Term(FeedListener):
             in_turn = in_turn or self.engine.waiting()
             some = [in_turn.pop() for _ in range(min(TOGETHER, len(in_turn)))]
             self._tell([uid for uid in some if uid not in self.feed.woken and self._waits(uid)])
+
+    async def _catch_up(self) -> None:
+        """Look at those whose marks changed, a slice at a time, in half of the time at most."""
+        while True:
+            await self._behind.wait()
+            await self.gate.passed()
+            began = time.perf_counter()
+            while not self.feed.catching_up.is_over and time.perf_counter() - began < SLICE_SECONDS:
+                self.feed.catching_up.one()
+            if self.feed.catching_up.is_over:
+                self._behind.clear()
+            await asyncio.sleep(time.perf_counter() - began)
 
     def _waits(self, uid: str) -> bool:
         one = self.engine.pods.get(uid)

@@ -14,8 +14,9 @@ from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
 from slacktide.kube.client.timestamps import happened
-from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed import catching_up, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
+from slacktide.kube.feed.catching_up import CatchingUp
 from slacktide.kube.feed.controllers import Controllers
 from slacktide.kube.feed.crowds import Crowds, Lonely
 from slacktide.kube.feed.fed_pod import FedPod
@@ -73,6 +74,8 @@ class Feed(Changes, ABC):
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
         parts = self.hosts, self.specs, self.replacements
+        self._put_behind = False
+        self.catching_up = CatchingUp(self._catch_up, self._caught_up, listener.behind)
         self.aside = PodsAside(mirror.barrier, engine, parts, clock, self._set_aside)
 
     @property
@@ -282,12 +285,16 @@ class Feed(Changes, ABC):
         known = self.pods.get(record.uid)
         if known is None:
             known = self.pods[record.uid] = FedPod(record)
+        if self._put_behind:  # by its terms, which the mirror has just learned
+            self._put_behind = False
+            self.catching_up.put_behind(self.mirror.constraints.effects_of(record.pod))
         self.consider(known)
         self.reconsider(self.lonely.perhaps_met())
 
     def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
         pod = self.pods.pop(record.uid, None)
         self.woken.pop(record.uid, None)
+        self.catching_up.forget(record.uid)
         if pod is not None:
             with self.aside.leaving(pod):
                 self._forget(pod, succeeded)
@@ -310,14 +317,25 @@ class Feed(Changes, ABC):
                 del self.orphans[owner]
 
     def constraints(self, uids: Sequence[str]) -> None:
+        in_turn = self._put_behind = self.catching_up.in_turn and len(uids) > catching_up.FEW
         for uid in uids:
             pod = self.pods.get(uid)
-            if pod is None:
-                continue
-            if pod.stranger_on:
-                self.aside.guarded(self.hosts.stranger, pod)
-            elif pod.key:
-                self.aside.guarded(self._respec, pod)
+            if pod is not None and in_turn and pod.pod.spec.node_name:
+                self.catching_up.later(uid)
+            elif pod is not None:
+                self._constrain(pod)
+
+    def _constrain(self, pod: FedPod, *, quiet: bool = False) -> None:
+        """Others' terms may have changed what a pod carries; ``quiet``: that calls for no pass."""
+        if pod.stranger_on:
+            self.aside.guarded(self.hosts.stranger, pod)
+        elif pod.key:
+            self.aside.guarded(lambda one: self._respec(one, quiet=quiet), pod)
+
+    def _catch_up(self, uid: str) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self._constrain(pod, quiet=True)
 
     def consider(self, pod: FedPod) -> None:
         """Tell the engine how a pod is now; one that it cannot be told of is set aside."""
@@ -336,6 +354,10 @@ class Feed(Changes, ABC):
             self.unbound(pod)
         self._follow_group(pod)
         self._group_changed(uid for uid in others if uid != pod.uid)
+
+    def _caught_up(self, uids: Iterable[str]) -> None:
+        self.reconsider(uids)
+        self.listener.work()
 
     def reconsider(self, uids: Iterable[str]) -> None:
         """Look again at pods about which something else changed."""
@@ -406,6 +428,9 @@ class Feed(Changes, ABC):
             if problem := self.groups.problem_of(pod):
                 self.listener.withdrawn(pod.uid, problem)
             return True  # its binding is on the way
+        if not pod.key and self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
+            pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
+            return True
         if gated(pod.pod):
             pod.queue = fed_pod.GATED
             self.blame.held_back(pod, is_so=True)
@@ -459,7 +484,7 @@ class Feed(Changes, ABC):
         pod.budget = self.mirror.budgets.of(pod.pod)
         return target.key
 
-    def _respec(self, pod: FedPod) -> None:
+    def _respec(self, pod: FedPod, *, quiet: bool = False) -> None:
         """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
         try:
             number = self.specs.of(pod)
@@ -476,7 +501,8 @@ class Feed(Changes, ABC):
             return
         self.engine.respec(pod.uid, number)
         self.specs.take(pod, number)
-        self.listener.work()
+        if not quiet:
+            self.listener.work()
 
     def _set_aside(self, pod: FedPod, reason: str) -> None:
         """A pod waits for a reason that no host can help."""
