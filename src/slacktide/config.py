@@ -239,10 +239,12 @@ class KubeSettings:
     """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
     node_label: str = "node-restriction.kubernetes.io/slacktide=true"
     """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us. A kubelet cannot set one with this prefix."""
-    former_node_label: str = "slacktide.io/managed=true"
-    """So are nodes with this one, which a kubelet can set on itself; with a warning. Empty: they are not."""
-    node_taint: str = "slacktide.io/only"
-    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: they are not."""
+    former_node_label: str = ""
+    """So are nodes with this one, such as the ``slacktide.io/managed=true`` of former releases, which a kubelet can set
+    on itself; with a warning. Empty: there is none."""
+    node_taint: str = ""
+    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: there is
+    none."""
     qps: Amount = 0.0
     """Requests a second to the API server, leases and events apart; 0: no limit."""
     burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
@@ -295,7 +297,7 @@ class KubeSettings:
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
     """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go."""
     metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000
-    """Metrics of each workload are given while there are at most so many; else by class only."""
+    """So many workloads have metrics of their own; where there are more, each namespace has its share of them."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     preempt_system_pods: bool = False

@@ -20,7 +20,6 @@ SUFFIXES |= {f"{letter}i": Fraction(1024) ** power for power, letter in enumerat
 OURS, SECOND = "slacktide", "slacktide-second"
 """Names of the scheduler; the second one in scenes that have two."""
 MANAGED = ("node-restriction.kubernetes.io/slacktide", "true")
-TAINT = "slacktide.io/only"
 
 
 def seconds(text: str) -> float:
@@ -105,8 +104,7 @@ def is_ours(pod: Json) -> bool:
 
 def is_managed(node: Json) -> bool:
     """Whether a node was given to slacktide."""
-    labels = node["metadata"].get("labels", {})
-    return labels.get(MANAGED[0]) == MANAGED[1] or any(taint["key"] == TAINT for taint in taints(node))
+    return bool(node["metadata"].get("labels", {}).get(MANAGED[0]) == MANAGED[1])
 
 
 def taints(node: Json) -> list[Json]:

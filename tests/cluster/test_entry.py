@@ -552,7 +552,8 @@ def test_a_kubelet_cannot_give_its_node_to_us(plane: ControlPlane, kubectl: Kube
     kubectl.ok("create", "clusterrolebinding", "kubelets", "--clusterrole=system:node", "--group=system:nodes")
     (name,) = plane.create_nodes(1, prefix="hostile", managed=False)
     acts = ("--as", f"system:node:{name}", "--as-group", "system:nodes")
-    ours, former = load_live().kube.node_label, load_live().kube.former_node_label
+    ours, former = load_live().kube.node_label, "slacktide.io/managed=true"
+    assert (load_live().kube.former_node_label, load_live().kube.node_taint) == ("", "")
     # What it may set, and we took for the word of the operator: so the kubelet's identity and rights are as they are.
     until(lambda: kubectl("label", "node", name, former, *acts).code == 0, "it may set labels of its own")
     answer = kubectl("label", "node", name, ours, *acts)

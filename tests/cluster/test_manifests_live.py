@@ -366,6 +366,7 @@ def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl
 def limited(kubectl: Kubectl) -> Iterator[str]:
     """A class with limits, which the policies know."""
     spec = FINE | {"namespaces": ["*"], "disruptions": {"max": 2, "per": "1h"}, "cooldown": "1h30m", "minRunning": "5m"}
+    spec |= {"ownLimits": {"untouchable": True}}
     kubectl.ok("apply", "-f", "-", stdin=service_class("limited", **spec))
     probe = workload("Pod", {"slacktide.io/cooldown": "1s"}, service_class="limited")
     until(partial(kubectl.refuses, probe), "the policy knows the class")
@@ -398,14 +399,14 @@ def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kub
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
-        ("disruptions", ["1 per 2h", "64 per 1w2d"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", ""]),
-        ("cooldown", ["10m", "0", "1h30m", " 5s "], ["soon", "-1", "30m1h", ""]),
+        ("disruptions", ["1 per 40m", "64 per 3600"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", "1 per 0s", ""]),
+        ("cooldown", ["10m", "0", "59m60s", " 5s "], ["soon", "-1", "30m1h", ""]),
         ("min-running", ["1.5m"], ["1 m"]),
         ("alpha", ["3m", "0", "3600", " 1h "], ["soon", "-1", "61m", "3601", "1d", ""]),
         (
             "hours",
-            ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri 22:00-06:00 ; Sun 01:00-02:00"],
-            ["at night", "Mon 22:00", "Someday 01:00-02:00", ""],
+            ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri,Sat 22:00-06:00 ; Sun 01:00-02:00"],
+            ["at night", "Mon 22:00", "Someday 01:00-02:00", "Mon-Sun 25:00-24:00", "Sun-Mon 00:00-24:00", ""],
         ),
     ],
 )
@@ -415,6 +416,21 @@ def test_a_limit_of_a_workload_can_be_read(kubectl: Kubectl, name: str, right: l
     for text in wrong:
         found = kubectl.try_apply(workload("Deployment", {f"slacktide.io/{name}": text}))
         refused(found, f"annotation slacktide.io/{name}: found '{text}'", "expected")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    ("name", "wrong", "says"),
+    [
+        ("disruptions", "0 per 1h", "expected at least 1"),
+        ("disruptions", "1 per 61m", "expected none of more than 1h"),
+        ("cooldown", "2h", "expected none of more than 1h"),
+        ("min-running", "1d", "expected none of more than 1h"),
+        ("hours", "Sun 03:00-03:01", "expected at least 40 hours of each week"),
+    ],
+)
+def test_nobody_makes_himself_untouchable(kubectl: Kubectl, kind: str, name: str, wrong: str, says: str) -> None:
+    refused(kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": wrong}, service_class="silver")), CLASS, says)
 
 
 @pytest.mark.parametrize("kind", KINDS)

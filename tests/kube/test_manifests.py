@@ -86,6 +86,13 @@ def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes_but_ledgers_and_cl
         assert rule["verbs"] == ["get"] or "nonResourceURLs" not in rule, rule
 
 
+def test_single_objects_are_read_only_of_kinds_of_which_one_is_asked_for() -> None:
+    """All others are listed and watched: who has the scheduler's token needs no object's name to begin with."""
+    scheduler = one("ClusterRole", "slacktide-scheduler")
+    read = {name for rule in scheduler["rules"] if "get" in rule["verbs"] for name in rule["resources"]}
+    assert read == {"pods", "resourceclaims", "availabilities"}
+
+
 FOR_PEOPLE = {"slacktide-view", "slacktide-metrics-reader", "slacktide-explain-reader"}
 """Roles that whoever runs the cluster binds, or that are part of the cluster's own."""
 OF_THE_CLUSTER = "extension-apiserver-authentication-reader"

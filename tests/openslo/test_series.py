@@ -32,6 +32,7 @@ def test_what_is_asked_for_is_known_here() -> None:
         "slacktide_class_good_seconds_total",
         "slacktide_class_lost_seconds_total",
         "slacktide_class_seconds_total",
+        "slacktide_class_workloads_unlisted",
         "slacktide_workload_good_seconds_total",
         "slacktide_workload_lost_seconds_total",
     }

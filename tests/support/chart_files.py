@@ -19,6 +19,8 @@ from typing import Any
 
 import yaml
 
+from slacktide.kube.resources.custom_resources import OwnLimitsSpec
+from slacktide.model import limit_texts
 from slacktide.settings_page import describe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -144,6 +146,18 @@ def _settings() -> Json:
     return {"type": "object", "properties": properties | {"classes": {"type": "array"}}, "additionalProperties": False}
 
 
+# -- bounds that the admission policies have from the scheduler --------------------------------------------------------
+
+
+def limits() -> str:
+    """``files/limits.yaml``: what is in the policies that the scheduler knows as well, so that both refuse the same."""
+    own = OwnLimitsSpec()
+    found = limit_texts.for_policies() | {"ownLongest": own.longest, "ownHoursAWeek": own.hours_a_week}
+    return "# Made by 'make manifests' from what the scheduler knows of a workload's own limits.\n" + "".join(
+        f"{name}: {json.dumps(value)}\n" for name, value in found.items()
+    )
+
+
 # -- the table of values -----------------------------------------------------------------------------------------------
 
 
@@ -191,6 +205,7 @@ def made_without_helm() -> dict[Path, str]:
     return {
         CHART / "values.schema.json": schema(),
         CHART / "files" / "alerts.yaml": alerts,
+        CHART / "files" / "limits.yaml": limits(),
         PAGE: page(),
     }
 

@@ -29,6 +29,7 @@ from slacktide.kube.feed.rivals import Rivals
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.garbage_collection import collect_when_idle
 from slacktide.kube.housekeeping import Housekeeper
+from slacktide.kube.mirror.barrier import SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
@@ -47,12 +48,16 @@ LOG = logging.getLogger(__name__)
 
 CLASS_LOST = "ClassUnavailable"
 """The reason of the event about a workload that keeps a promise which it could not get anew."""
+UNUSABLE = "Unusable"
+"""The reason of the event about an object that is set aside."""
 LEISURE = 9.0
 """Between two looks at places that are kept this many times what the last one took, while nobody waits for a pass."""
 TOGETHER = 100
 """So many of those who wait are looked at in one part."""
 FEW, TOLD_A_SECOND = 1_000, 5_000
 """Of more than these, who have waited before are looked at in turn beside passes, so many a second at most."""
+SLICE_SECONDS = 0.01
+"""So long those who are behind are looked at without a pause."""
 LOOK_SECONDS = 1.0
 """After this long it is looked whether so many wait, and all of them have their turn again."""
 
@@ -110,10 +115,15 @@ class Term(FeedListener):
         self._parts = 0
         self._next_look = 0.0
         self._alarm: asyncio.TimerHandle | None = None
-        self._work = asyncio.Event()
+        self._work, self._behind = asyncio.Event(), asyncio.Event()
+        self.feed.catching_up.in_turn = True
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
+        barrier = self._tools.mirror.barrier
+        for found in tuple(barrier.aside.values()):  # while nobody led
+            self._tell_of(found)
+        barrier.tell = self._tell_of
         take_over(self.feed, ledgers, self.actor.adopt)
         self._tools.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
@@ -125,10 +135,21 @@ class Term(FeedListener):
             self.ledger.found(key, one)
         self._work.set()
 
+    def _tell_of(self, found: SetAside) -> None:
+        """Who wrote an object that nobody can use should know."""
+        if found.about.name:
+            self._tools.recorder.record(
+                found.about, UNUSABLE, f"set aside until it changes: {found.problem}", event_type="Warning",
+                action="Reading",
+            )  # fmt: skip
+
     # -- what the feed says ----------------------------------------------------------------------------------------
 
     def work(self) -> None:
         self._work.set()
+
+    def behind(self) -> None:
+        self._behind.set()
 
     def confirmed(self, uid: str) -> None:
         self.actor.confirmed(uid)
@@ -171,7 +192,8 @@ class Term(FeedListener):
     def running(self) -> list[Coroutine[Any, Any, None]]:
         """What is to run beside :meth:`decide`, until it is cancelled."""
         others = (self.actor, self.ledger, self.reporter, self._housekeeper, self.mover, *self._statuses)
-        return [*(one.run() for one in others), self._tell_in_turn(), collect_when_idle(lambda: self._parts)]
+        beside = self._tell_in_turn(), self._catch_up(), collect_when_idle(lambda: self._parts)
+        return [*(one.run() for one in others), *beside]
 
     async def decide(self) -> None:
         """Passes whenever somebody may be placed, until cancelled.
@@ -250,6 +272,18 @@ class Term(FeedListener):
             in_turn = in_turn or self.engine.waiting()
             some = [in_turn.pop() for _ in range(min(TOGETHER, len(in_turn)))]
             self._tell([uid for uid in some if uid not in self.feed.woken and self._waits(uid)])
+
+    async def _catch_up(self) -> None:
+        """Look at those whose marks changed, a slice at a time, in half of the time at most."""
+        while True:
+            await self._behind.wait()
+            await self.gate.passed()
+            began = time.perf_counter()
+            while not self.feed.catching_up.is_over and time.perf_counter() - began < SLICE_SECONDS:
+                self.feed.catching_up.one()
+            if self.feed.catching_up.is_over:
+                self._behind.clear()
+            await asyncio.sleep(time.perf_counter() - began)
 
     def _waits(self, uid: str) -> bool:
         one = self.engine.pods.get(uid)

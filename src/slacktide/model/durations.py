@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
+from slacktide.model.written_numbers import shown
+
 SECONDS_OF = {"w": 604_800.0, "d": 86_400.0, "h": 3_600.0, "m": 60.0, "s": 1.0}
 """Every unit has a fixed length, longest first; months and years have none (see calendar windows)."""
 EXPECTED = "seconds, or numbers with units w, d, h, m or s, such as 30d, 10m or 1h30m"
-_PART = re.compile(r"(\d+(?:\.\d+)?)([wdhms])")
+_PART = re.compile(r"([0-9]+(?:\.[0-9]+)?)([wdhms])")
+LONGEST_TEXT = 1100
+"""Characters: the smallest number has so many behind its point."""
 
 
 def parse_duration(text: str | float) -> float:
@@ -21,13 +25,15 @@ def parse_duration(text: str | float) -> float:
     else:
         seconds = _of_text(text) if isinstance(text, str) else float("nan")
     if not 0.0 <= seconds < float("inf"):
-        raise ValueError(f"found {text!r}, expected {EXPECTED}")
+        raise ValueError(f"found {shown(text)}, expected {EXPECTED}")
     return seconds
 
 
 def _of_text(text: str) -> float:
     stripped = text.strip()
-    if re.fullmatch(r"\d+(?:\.\d+)?", stripped):
+    if len(stripped) > LONGEST_TEXT:
+        return float("nan")
+    if re.fullmatch(r"[0-9]+(?:\.[0-9]+)?", stripped):
         return float(stripped)
     parts = _PART.findall(stripped)
     units = [unit for _, unit in parts]
@@ -57,8 +63,8 @@ def parse_share(text: str | float) -> float:
     """A share from a number, or from per cent with their sign. Raises ``ValueError``; ranges are others' to check."""
     if isinstance(text, int | float) and not isinstance(text, bool):
         return float(text)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?|\.\d+)\s*(%?)\s*", text) if isinstance(text, str) else None
-    if found is None:
-        raise ValueError(f"found {text!r}, expected {EXPECTED_SHARE}")
+    found = re.fullmatch(r"\s*([0-9]+(?:\.[0-9]*)?|\.[0-9]+)\s*(%?)\s*", text) if isinstance(text, str) else None
+    if found is None or len(found[0]) > LONGEST_TEXT:
+        raise ValueError(f"found {shown(text)}, expected {EXPECTED_SHARE}")
     # As a decimal: 99.9 % is the float nearest to 0.999, and not that of 99.9 divided by 100.
     return float(Decimal(found[1]) / (100 if found[2] else 1))

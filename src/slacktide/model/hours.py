@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
+from slacktide.model.written_numbers import shown
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 DAY_MINUTES = 24 * 60
@@ -26,7 +27,7 @@ LAST_DAY = float((date(9990, 1, 1) - ZERO.date()).days)
 """A few years before Python's dates end."""
 REMEMBERED_YEARS = 2**12
 """A century of each of forty zones."""
-_CLOCK = re.compile(r"(\d\d):(\d\d)")
+_CLOCK = re.compile(r"([0-9]{2}):([0-9]{2})")
 
 Interval = tuple[float, float]
 """Beginning and end, seconds since 1970-01-01T00:00:00Z; the end is not in it."""
@@ -41,8 +42,8 @@ def zone_of(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(
-            f"time zone: found {name!r}, expected a name such as 'UTC' or 'Europe/Berlin' that this machine knows; "
-            "where it knows none but UTC, install the package tzdata"
+            f"time zone: found {shown(name)}, expected a name such as 'UTC' or 'Europe/Berlin' that this machine "
+            "knows; where it knows none but UTC, install the package tzdata"
         ) from error
 
 
@@ -56,7 +57,7 @@ def minutes_of(text: str) -> int:
     found = _CLOCK.fullmatch(text)
     minutes = int(found[1]) * 60 + int(found[2]) if found and int(found[2]) < 60 else -1
     if not 0 <= minutes <= DAY_MINUTES:
-        raise ConfigError(f"found {text!r}, expected a time of day from 00:00 to 24:00, such as 22:00")
+        raise ConfigError(f"found {shown(text)}, expected a time of day from 00:00 to 24:00, such as 22:00")
     return minutes
 
 

@@ -10,9 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from slacktide.errors import ConfigError
+from slacktide.model import limit_texts
 from slacktide.model.disruption_limits import LONGEST, MOST_DISRUPTIONS, DisruptionLimits
 from slacktide.model.durations import parse_duration
 from slacktide.model.hours import DAYS, Hours, clock, minutes_of
+from slacktide.model.written_numbers import shown, whole_number
 
 FIELDS = ("disruptions", "preemption_limit", "cooldown", "hours", "min_running")
 OF_A_WORKLOAD = "PreemptedWorkload"
@@ -80,15 +82,20 @@ def limits_of_text(name: str, text: str) -> DisruptionLimits:
 
     Raises :class:`ConfigError`.
     """
-    if name == "hours":
-        return DisruptionLimits(hours=hours_of_text(text))
+    if len(text) > limit_texts.LONGEST_TEXT:
+        raise ConfigError(f"found {shown(text)}, expected at most {limit_texts.LONGEST_TEXT} characters")
+    found = DisruptionLimits(hours=hours_of_text(text)) if name == "hours" else None
+    if not limit_texts.is_written(name, text):
+        raise ConfigError(f"found {shown(text)}, expected {limit_texts.EXPECTED[name]}")
+    if found is not None:
+        return found
     if name != "disruptions":
-        found = limits_of({name.replace("-", "_"): text})
-        return found or DisruptionLimits()
-    words = text.split()
-    if len(words) != 3 or words[1] != "per" or not words[0].isdecimal():
-        raise ConfigError(f"found {text!r}, expected such as '1 per 2h'")
-    return DisruptionLimits(most=int(words[0]), per=_seconds("per", words[2]))
+        return limits_of({name.replace("-", "_"): text}) or DisruptionLimits()
+    most, _, per = text.split()
+    try:
+        return DisruptionLimits(most=whole_number(most, 0, MOST_DISRUPTIONS), per=_seconds("per", per))
+    except ValueError as error:
+        raise ConfigError(f"disruptions.max: {error}") from error
 
 
 def hours_of_text(text: str) -> tuple[Hours, ...]:
@@ -96,11 +103,15 @@ def hours_of_text(text: str) -> tuple[Hours, ...]:
 
     Days may be a range, ``Mon-Fri``. Without a time zone it is UTC. Raises :class:`ConfigError`.
     """
-    found = []
-    for entry in text.split(";"):
+    found, entries = [], text.split(";")
+    if len(entries) > limit_texts.MOST_HOURS:
+        raise ConfigError(f"hours: found {len(entries)} entries, expected at most {limit_texts.MOST_HOURS}")
+    for entry in entries:
         words = entry.split()
         if len(words) not in (2, 3) or words[1].count("-") != 1:
-            raise ConfigError(f"hours: found {entry.strip()!r}, expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'")
+            raise ConfigError(
+                f"hours: found {shown(entry.strip())}, expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'"
+            )
         begin, end = words[1].split("-")
         days = [day for part in words[0].split(",") for day in _days(part)]
         found.append(_hours({"days": days, "from": begin, "to": end, "time_zone": "".join(words[2:]) or "UTC"}))

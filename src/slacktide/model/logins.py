@@ -5,9 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from slacktide.model.written_numbers import shown
+
 Logins = tuple[tuple[str, float], ...]
 """Places (or hosts) and shares; the shares sum to 1."""
 TOLERANCE = 1e-6
+LONGEST_SHARE = 64
+"""Characters."""
 ROUNDING = 1e-12
 """Shares that sum to 1 up to this are taken as they stand, so that what is written reads back as the same."""
 EXPECTED = "PLACE, or PLACE:SHARE PLACE:SHARE ... with shares that sum to 1, such as n3:0.5 n2:0.5"
@@ -25,15 +29,15 @@ def parse_logins(text: str) -> Logins:
     for word in words:
         place, colon, share = word.rpartition(":")
         try:
-            value = float(share)
+            value = float(share) if len(share) <= LONGEST_SHARE else math.nan
         except ValueError:
             value = math.nan
         if not colon or not place or not 0.0 < value <= 1.0 or place in found:
-            raise ValueError(f"found {word!r} in {text!r}, expected {EXPECTED}")
+            raise ValueError(f"found {shown(word)} in {shown(text)}, expected {EXPECTED}")
         found[place] = value
     total = sum(found.values())
     if not found or abs(total - 1.0) > TOLERANCE:
-        raise ValueError(f"found {text!r}, shares that sum to {total:g}, expected {EXPECTED}")
+        raise ValueError(f"found {shown(text)}, shares that sum to {total:g}, expected {EXPECTED}")
     whole = 1.0 if abs(total - 1.0) < ROUNDING else total
     return tuple((place, share / whole) for place, share in found.items())
 

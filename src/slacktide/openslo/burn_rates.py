@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.model.durations import SECONDS_OF, parse_duration, write_duration
-from slacktide.openslo.series import CLASS, CLUSTER, GOOD, LOST, PROMISED, WORKLOAD, cause_of, selector
+from slacktide.openslo.series import CLASS, CLUSTER, GOOD, LOST, PROMISED, UNLISTED, WORKLOAD, cause_of, selector
 from slacktide.openslo.windows import made
 
 
@@ -120,7 +120,7 @@ def _alert(prefix: str, labels: str, burn: Burn, threshold: str) -> Json:
     both = [f"{_ratio(prefix, window)}{labels} {threshold}" for window in (burn.long, burn.short)]
     expr = "\nand\n".join(both)
     if prefix == CLASS:  # where each workload has its own series, the class would only say it again
-        expr = f"({expr})\nunless on (class) {WORKLOAD}_{GOOD}{labels}"
+        expr = f"({expr})\nunless on (class) ({WORKLOAD}_{GOOD}{labels} unless on (class) {UNLISTED}{labels} > 0)"
     return {
         "alert": ALERTS[prefix],
         "expr": expr,

@@ -13,9 +13,9 @@ from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
-from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.place import offers
+from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload

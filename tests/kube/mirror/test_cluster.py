@@ -276,15 +276,17 @@ def test_pods_of_others_that_have_ended_are_not_kept_and_ours_are() -> None:
 
 
 def test_a_node_that_is_ours_by_a_label_of_its_kubelets_is_warned_of_once(
-    mirror: ClusterMirror, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    config = load_live()
+    former = replace(config.kube, former_node_label="slacktide.io/managed=true")
+    mirror = ClusterMirror(replace(config, kube=former), lambda: NOW)
     mirror.see_node(made_objects.node("safe", labels={"node-restriction.kubernetes.io/slacktide": "true"}))
     assert not caplog.text
     for name in ("a", "b"):
         mirror.see_node(made_objects.node(name, labels={"slacktide.io/managed": "true"}))
         assert mirror.is_ours(name)
     assert caplog.text.count("which a kubelet can set on itself") == 1
-    config = load_live()
-    strict = ClusterMirror(replace(config, kube=replace(config.kube, former_node_label="")), lambda: NOW)
+    strict = ClusterMirror(config, lambda: NOW)
     strict.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}))
     assert not strict.is_ours("a")

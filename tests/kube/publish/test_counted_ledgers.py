@@ -10,12 +10,13 @@ from functools import partial
 from typing import Any, cast
 
 import msgspec
+import pytest
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.http import Unreachable
+from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
@@ -35,14 +36,26 @@ OWNER = {"apiVersion": "example.org/v1", "kind": "Shop", "name": "web", "uid": "
 
 
 class Server:
-    """Takes every ledger; ``has``: what the last one says of disruptions. Where it is ``mute``, no answer comes."""
+    """Takes every ledger; ``has``: what the last one says of disruptions. Where it is ``mute``, no answer comes.
+
+    It ``refuses`` with this status, where there is one. ``deleted`` are paths of what was deleted.
+    """
 
     def __init__(self) -> None:
         self.has: dict[str, Any] = {}
         self.taken, self.mute = 0, False
+        self.refuses, self.asked = 0, 0
+        self.deleted: list[str] = []
+
+    async def delete(self, path: str, *_: Any, **__: Any) -> bytes:
+        self.deleted.append(path)
+        return b"{}"
 
     async def patch(self, _path: str, body: bytes, *_: Any, **__: Any) -> bytes:
         await asyncio.sleep(1.0)
+        self.asked += 1
+        if self.refuses:
+            raise ApiError(self.refuses, "Invalid", "metadata.name: Invalid value")
         self.has = msgspec.json.decode(body)["status"]["accumulators"]["disruptions"]
         self.taken += 1
         if self.mute:
@@ -76,7 +89,9 @@ async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[
     mirror = ClusterMirror(config, clock)
     mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
     room = {"cpu": "9", "pods": "9"}
-    mirror.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}, allocatable=room))
+    mirror.see_node(
+        made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
+    )
     for name in ("web-0", "web-1"):
         mirror.see_pod(made_objects.decoded(POD, calm_pod(name)))
     feed = LiveFeed(mirror, Engine(config), FeedListener(), clock, lambda: 0.0)
@@ -155,5 +170,101 @@ def test_the_ledger_of_a_deleted_workload_that_waits_for_its_turn_is_written_at_
             assert server.taken == 0
             await writer.flush()
             assert server.taken == 1
+
+    virtual_time.run(play)
+
+
+@pytest.mark.parametrize("status", [400, 413, 422])
+def test_a_ledger_that_will_never_be_taken_protects_nobody(status: int) -> None:
+    """Nor does it hold an evictor, or is sent again and again."""
+
+    async def play() -> None:
+        server = Server()
+        server.refuses = status
+        loop = asyncio.get_running_loop()
+        async with writing(server) as (writer, engine, key):
+            engine.displace("web-0", NOW)
+            began = loop.time()
+            assert await writer.before_eviction(key)
+            assert loop.time() - began < 2.0
+            assert server.asked == 1
+            engine.displace("web-1", NOW)
+            assert await writer.before_eviction(key)
+            assert loop.time() - began < 2.0
+            assert server.asked == 1
+            task = asyncio.ensure_future(writer.run())
+            await asyncio.sleep(95.0)
+            assert 5 <= server.asked <= 12, "it is tried again after a while"
+            server.refuses = 0
+            await asyncio.sleep(15.0)
+            assert server.has["told"] == ["web-0", "web-1"]
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    virtual_time.run(play)
+
+
+@pytest.mark.parametrize("status", [500, 409, 403])
+def test_a_ledger_that_may_be_taken_yet_protects_as_ever(status: int) -> None:
+    async def play() -> None:
+        server = Server()
+        server.refuses = status
+        async with writing(server) as (writer, engine, key):
+            engine.displace("web-0", NOW)
+            assert not await writer.before_eviction(key)
+
+    virtual_time.run(play)
+
+
+def test_a_ledger_that_cannot_be_made_protects_nobody_either(defects: list[Any]) -> None:
+    async def play() -> None:
+        server = Server()
+        async with writing(server) as (writer, engine, key):
+            engine.displace("web-0", NOW)
+            writer._body = lambda *_: 1 // 0  # type: ignore[assignment,method-assign]
+            assert await writer.before_eviction(key)
+            assert server.asked == 0
+
+    virtual_time.run(play)
+    assert len(defects) == 1
+
+
+def test_the_ledger_of_a_deleted_workload_that_will_never_be_taken_is_not_sent_again() -> None:
+    async def play() -> None:
+        server = Server()
+        server.refuses = 422
+        async with writing(server) as (writer, engine, key):
+            target = writer._feed.controllers.targets[key]
+            writer._feed.controllers.deleted.add(key)
+            writer.buried(target, export(engine, key, NOW), slo_status(engine, key, NOW))
+            task = asyncio.ensure_future(writer.run())
+            await asyncio.sleep(60.0)
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            assert server.asked == 1
+
+    virtual_time.run(play)
+
+
+@pytest.mark.parametrize("comes", [True, False])
+def test_before_a_ledger_is_forgotten_it_is_asked_again_whose_it_is_by_then(comes: bool) -> None:
+    """A workload of the same name may come while that waits for its turn in the rate."""
+
+    async def play() -> None:
+        server = Server()
+        async with writing(server) as (writer, _, key):
+            controllers = writer._feed.controllers
+            target = controllers.targets[key]
+            controllers.deleted.add(key)  # nobody has that ledger now
+            writer._limiter = Limiter(0.1)
+            assert writer._limiter.try_take()
+            task = asyncio.ensure_future(writer.forget(target))
+            await asyncio.sleep(5.0)
+            assert not server.deleted
+            if comes:
+                controllers.deleted.discard(key)
+            await asyncio.sleep(10.0)
+            assert task.done()
+            assert len(server.deleted) == (not comes)
 
     virtual_time.run(play)

@@ -52,9 +52,38 @@ def test_a_workload_has_counters_by_cause_and_its_slack() -> None:
         ("slacktide_workload_lost_seconds_total", "operator"): 0.0,
         ("slacktide_workload_slack_seconds", ""): pytest.approx(90 / 0.5 - 100 - 10),
         ("slacktide_workload_budget_left_ratio", ""): pytest.approx(0.8),  # of 50 s ten are lost
+        ("slacktide_class_workloads_unlisted", ""): 0.0,
     }
-    assert all(WHO.items() <= sample.labels.items() for family in families for sample in family.samples)
-    assert list(by_workload(found, {TARGET.key: TARGET}, 0)) == []  # more workloads than wanted: by class only
+    of_it = [sample for family in families for sample in family.samples if "workloads_unlisted" not in sample.name]
+    assert all(WHO.items() <= sample.labels.items() for sample in of_it)
+    unlisted = samples(by_workload(found, {TARGET.key: TARGET}, 0))
+    assert unlisted == {("slacktide_class_workloads_unlisted", ""): 1.0}  # more than wanted: by class only
+
+
+def test_beyond_so_many_workloads_the_excess_has_no_series_and_others_keep_theirs() -> None:
+    """Whoever makes many takes them from nobody but himself."""
+    bench = Workbench()
+    targets = {}
+    for namespace, count in (("crowd", 60), ("few", 3), ("some", 10)):
+        for number in range(count):
+            target = Target("apps/v1", "Deployment", namespace, f"w{number}", f"{namespace}-{number}")
+            targets[target.key] = target
+            bench.controller(target.key, "independent")
+    found = overview(bench.engine, T0 + 100)
+
+    def listed(most: int) -> dict[str, list[str]]:
+        families = list(by_workload(found, targets, most))
+        assert samples(families)["slacktide_class_workloads_unlisted", ""] == len(targets) - min(most, len(targets))
+        slack = next(one for one in families if one.name == "slacktide_workload_slack_seconds")
+        theirs: dict[str, list[str]] = {"crowd": [], "few": [], "some": []}
+        for sample in slack.samples:
+            theirs[sample.labels["namespace"]].append(sample.labels["name"])
+        return theirs
+
+    assert {name: len(names) for name, names in listed(30).items()} == {"crowd": 17, "few": 3, "some": 10}
+    assert {name: len(names) for name, names in listed(6).items()} == {"crowd": 2, "few": 2, "some": 2}
+    assert {name: len(names) for name, names in listed(100).items()} == {"crowd": 60, "few": 3, "some": 10}
+    assert listed(30)["crowd"] == [f"w{number}" for number in range(17)], "those known for longest"
 
 
 def test_counters_by_class_take_in_what_ledgers_gain_and_never_fall() -> None:

@@ -139,11 +139,11 @@ def test_who_tolerates_everything_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("ownership", "ours"),
     [
-        (Ownership(), [True, True, False, True]),
-        (Ownership(label="", taint="slacktide.io/only"), [False, True, False, True]),
-        (Ownership(label="node-restriction.kubernetes.io/slacktide", taint=""), [True, False, True, True]),
-        (Ownership(former="", taint=""), [True, False, False, False]),
-        (Ownership(label="", former="", taint=""), [False, False, False, False]),
+        (Ownership(), [True, False, False, False]),
+        (Ownership(former="slacktide.io/managed=true", taint="slacktide.io/only"), [True, True, False, True]),
+        (Ownership(label="", taint="slacktide.io/only"), [False, True, False, False]),
+        (Ownership(label="node-restriction.kubernetes.io/slacktide"), [True, False, True, False]),
+        (Ownership(label=""), [False, False, False, False]),
         (Ownership(all_nodes=True), [True, True, True, True]),
     ],
 )

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate import pod_constraints
 from slacktide.kube.translate.nodes import Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex, PodConstraints
 from support import filters, made_objects
@@ -294,6 +295,17 @@ def compared(world: World, pod: Object, gone: list[Object]) -> list[bool]:
     expected = [filters.feasible(world, pod, node) for node in world.nodes]
     assert [scene.feasible(caller.placed["new"], node["name"]) for node in world.nodes] == expected, world
     return expected
+
+
+@given(worlds(), st.lists(POD, max_size=2))
+@settings(max_examples=50)
+def test_who_has_many_labels_or_selects_many_is_placed_as_any(case: tuple[World, Object], gone: list[Object]) -> None:
+    """They are not looked up by labels: here nobody is, nor has few."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(pod_constraints, "MOST_LABELS", 1)
+        patched.setattr(pod_constraints, "MOST_BUCKETS", 0)
+        world, pod = case
+        compared(world, pod, gone)
 
 
 @given(worlds(), st.lists(POD, max_size=2))

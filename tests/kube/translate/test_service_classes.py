@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import NAMESPACE, POD, SERVICE_CLASS, Pod
@@ -28,7 +29,7 @@ from slacktide.model import ServiceClass as Promise
 from slacktide.model.hours import DAYS
 from slacktide.model.service_class import default_tiers
 from slacktide.model.window import EPOCH, parse_epoch, turns
-from slacktide.model.workload import AGGREGATED, APPROACHES
+from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
 from support import made_objects
 
 CONCURRENT = APPROACHES.index("concurrent")
@@ -80,10 +81,10 @@ def test_an_own_slo_is_at_most_that_of_the_class_and_alike_ones_are_one_promise(
     every = classes(silver={})
     promised = every.of(pod("silver", slo="0.5"), False)
     assert (promised.service.name, promised.service.slo) == ("silver@0.5", 0.5)
-    assert every.of(pod("silver", slo="5e-1"), False) == promised
+    assert every.of(pod("silver", slo=".50"), False) == promised
     assert every.remembered("silver@0.5", False) == promised
     assert every.of(pod("silver", slo="0.9"), False).service.slo == 0.9
-    for text in ("0.91", "0", "0.0009", "-1", "nan", "much"):
+    for text in ("0.91", "0", "0.0009", "-1", "nan", "much", "5e-1", "0_5"):
         with pytest.raises(Unschedulable, match=f"found '{text}', expected a number from 0.001 to 0.9, the promise"):
             every.of(pod("silver", slo=text), False)
 
@@ -176,7 +177,7 @@ def test_a_class_says_what_its_workloads_may_suffer() -> None:
 
 
 def test_a_workload_may_be_stricter_than_its_class() -> None:
-    every = classes(gold=LIMITED)
+    every = classes(gold=LIMITED | {"ownLimits": {"longest": "2h", "hoursAWeek": 4}})
     said = every.of(
         annotated(disruptions="1 per 2h", cooldown="30m", min_running="10m", hours="Sun 00:00-24:00"), False
     )
@@ -194,7 +195,7 @@ def test_a_workload_may_be_stricter_than_its_class() -> None:
         ({"disruptions": "3 per 1h"}, r"annotation slacktide.io/disruptions: .*found '3 per 3600s', expected no more"),
         ({"disruptions": "twice"}, r"annotation slacktide.io/disruptions: found 'twice', expected such as '1 per 2h'"),
         ({"cooldown": "9m"}, r"annotation slacktide.io/cooldown: cooldown: found 540.0, expected 600 or more"),
-        ({"cooldown": "soon"}, r"annotation slacktide.io/cooldown: cooldown: found 'soon', expected seconds"),
+        ({"cooldown": "soon"}, r"annotation slacktide.io/cooldown: found 'soon', expected a duration such as 10m"),
         ({"min_running": "1s"}, r"annotation slacktide.io/min-running: min_running: found 1.0"),
         ({"hours": "at night"}, r"annotation slacktide.io/hours: hours: found 'at night', expected such as"),
     ],
@@ -233,6 +234,86 @@ def test_more_than_a_start_may_take_is_not_held_back_for_one() -> None:
 def test_a_class_that_says_no_start_up_time_that_can_be_is_malformed() -> None:
     assert classes(gold={"alpha": "2h"}).broken["gold"] == "alpha: found '2h', expected at most 1h"
     assert "alpha: found 'soon', expected seconds" in classes(gold={"alpha": "soon"}).broken["gold"]
+
+
+@pytest.mark.parametrize(
+    ("annotations", "reason"),
+    [
+        ({"disruptions": "0 per 1h"}, "disruptions: found 0, expected at least 1 within some time"),
+        ({"disruptions": "1 per 61m"}, "disruptions.per: found 1h1m, expected 1h at most"),
+        ({"disruptions": "9 per 14000w"}, "disruptions.per: found 98000d, expected 1h at most"),
+        ({"cooldown": "3601"}, "cooldown: found 1h1s, expected 1h at most"),
+        ({"min_running": "2h"}, "min_running: found 2h, expected 1h at most"),
+        ({"min_running": "99999w"}, "min_running: found 60479395200.0, expected seconds from 0 to 8.58993e[+]09"),
+        ({"cooldown": "999999w"}, "cooldown: found 604799395200.0, expected seconds from 0"),
+        ({"disruptions": "1 per 99999w"}, "disruptions.per: found 60479395200.0"),
+        ({"disruptions": "65 per 1h"}, "disruptions.max: found '65', expected a whole number from 0 to 64"),
+        ({"hours": "Sun 03:00-03:01"}, "hours: found 0.0 of each week, expected 40.0 at least"),
+        ({"hours": "Mon-Thu 22:00-06:00; Fri 22:00-05:59"}, "hours: found 40.0 of each week"),
+        ({"hours": ";".join(["Mon-Sun 00:00-24:00"] * 33)}, "hours: found 33 entries, expected at most 32"),
+    ],
+)
+def test_nobody_makes_himself_untouchable(annotations: dict[str, str], reason: str) -> None:
+    """Unless he runs already: then the limits of his class hold, so that he is somebody's victim as all of it are."""
+    every = classes(gold={})
+    with pytest.raises(Unschedulable, match=f"annotation slacktide.io/.*: {reason}"):
+        every.of(annotated(**annotations), False)
+    running = every.of(on_node(annotated(**annotations)), False)
+    assert running.limits == every.of(annotated(), False).limits
+    assert running.service == every.of(annotated(), False).service
+
+
+def on_node(pod: Pod) -> Pod:
+    return replace_struct(pod, spec=replace_struct(pod.spec, node_name="a"))
+
+
+def test_of_who_runs_only_what_cannot_be_counts_for_nothing() -> None:
+    every = classes(gold=LIMITED | {"cooldown": ""})
+    found = every.of(on_node(annotated(cooldown="30m", min_running="99999w", slo="much", approach="best")), False)
+    limits = every.of(annotated(), False).limits
+    assert limits is not None
+    assert found.limits == replace(limits, cooldown=1800.0)
+    assert (found.service.slo, found.approach) == (0.9, INDEPENDENT)
+    assert every.of(on_node(annotated(approach="concurrent")), True).approach == AGGREGATED
+
+
+def test_a_class_says_for_how_long_its_workloads_may_keep_disruptions_away() -> None:
+    long = {"disruptions": "1 per 2d", "cooldown": "2d", "min_running": "2d", "hours": "Sun 03:00-04:00"}
+    for spec in ({"untouchable": True}, {"longest": "2d", "hoursAWeek": 1}):
+        assert classes(gold={"ownLimits": spec}).of(annotated(**long), False).limits is not None
+    assert classes(gold={"ownLimits": {"untouchable": True}}).of(annotated(disruptions="0 per 1h"), False).limits
+    for name, text in long.items():
+        with pytest.raises(Unschedulable, match=f"slacktide.io/{name.replace('_', '-')}: "):
+            classes(gold={"ownLimits": {"longest": "1d", "hoursAWeek": 2}}).of(annotated(**{name: text}), False)
+
+
+def test_what_a_class_keeps_away_itself_its_workloads_may_as_well() -> None:
+    every = classes(
+        gold={"cooldown": "3h", "minRunning": "3h", "disruptions": {"max": 0, "per": "1h"},
+              "hours": [{"from": "01:00", "to": "02:00"}]}
+    )  # fmt: skip
+    for own in (
+        {"cooldown": "3h"},
+        {"min_running": "3h"},
+        {"disruptions": "0 per 1h"},
+        {"hours": "Mon-Sun 01:00-02:00"},
+    ):
+        assert every.of(annotated(**own), False).limits is not None
+    for own in ({"cooldown": "4h"}, {"min_running": "4h"}, {"hours": "Sat,Sun 00:00-24:00"}):
+        with pytest.raises(Unschedulable):
+            every.of(annotated(**own), False)
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"longest": "long"}, "ownLimits: longest: found 'long', expected seconds, or numbers"),
+        ({"longest": "99999w"}, "ownLimits: longest: found '99999w', expected"),
+        ({"hoursAWeek": 169}, "ownLimits: hoursAWeek: found 169, expected 0 to 168"),
+    ],
+)
+def test_an_allowance_that_cannot_be_makes_a_class_malformed(spec: dict[str, Any], problem: str) -> None:
+    assert classes(gold={"ownLimits": spec}).broken["gold"].startswith(problem)
 
 
 @pytest.mark.parametrize(

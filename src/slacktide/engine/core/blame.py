@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from slacktide.engine.core import types
-from slacktide.engine.core.types import Controller, Pod
+from slacktide.engine.core.types import MOST_SECONDS, Controller, Pod
 from slacktide.kernels.drive import live_events
 from slacktide.state.growth import Growing
 
@@ -122,4 +122,4 @@ class Blame:
         """Seconds in which a controller was suspended, times the instances that it would have had. These are no
         lifetime of anybody's."""
         count, since = controller.suspended
-        return controller.suspended_for + count * max(0.0, at - since)
+        return min(controller.suspended_for + count * max(0.0, at - since), MOST_SECONDS)

@@ -173,6 +173,9 @@ class Engine:
     def pod_group(self, name: str, least: int, whole: bool = False) -> None:
         """None of a group's pods starts before so many of them are on hosts, or start with it. ``whole``: all of them
         that are on hosts are preempted together or not at all."""
+        if not 0 <= least <= types.MOST_INSTANCES:
+            most = types.MOST_INSTANCES
+            raise StateError(f"pod group {name}: found {least} that start together, expected {most} at most")
         self.note(operations.PodGroup(name, least, whole))
         self.groups.put(name, least, whole)
 
@@ -382,7 +385,7 @@ class Engine:
         controller = self.controllers[key]
         at = self.instances.at(controller, at)
         controller.suspended_for = self.instances.blame.suspended(controller, at)
-        controller.suspended = count, at
+        controller.suspended = min(count, types.MOST_INSTANCES), at
 
     def bound(self, uid: str, at: float) -> None:
         """The binding of a decision went through."""

@@ -10,6 +10,10 @@ from slacktide.state.layout import GRID
 
 ASLEEP, WAITING, PLACED, LEAVING = range(4)
 STATES = ("asleep", "waiting", "placed", "leaving")
+MOST_INSTANCES = 1_000_000
+"""Of one controller, or one group; ledgers that claim more are broken."""
+MOST_SECONDS = 2.0**43
+"""The longest time that a ledger can say, of all instances of a controller together."""
 
 
 def snap(at: float) -> float:

@@ -21,6 +21,7 @@ import numpy as np
 
 from slacktide.config import Accounting
 from slacktide.engine.core import types
+from slacktide.engine.core.types import MOST_INSTANCES, MOST_SECONDS
 from slacktide.engine.ledger import accounts
 from slacktide.engine.ledger.accounts import Accounts, Stretch
 from slacktide.engine.ledger.pod_observation import hashed as hashed
@@ -39,9 +40,6 @@ INSTANCES_VERSION = 2
 LIFETIME_VERSION = 1
 """Of ledgers of promises over a lifetime. A ledger has the least version that says all of it, so that every release
 which can goes on from it, and an earlier one leaves it alone."""
-MOST_INSTANCES = 1_000_000
-"""Of one controller; checkpoints that claim more are broken."""
-
 MOST_RISKS = 256
 """A sum must do for more instances of a batch request than this: which of them had run how long is then a guess."""
 
@@ -353,7 +351,12 @@ def _number(said: Mapping[str, Any], *path: str) -> float:
     value: Any = said
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or abs(value) > 2**43:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or abs(value) > MOST_SECONDS
+    ):
         raise BrokenLedger(".".join(path), value, "seconds")
     return float(value)
 

@@ -6,6 +6,7 @@ An act whose outcome is not known (no answer came) is looked up before anything 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from slacktide.engine.core import types
@@ -67,9 +68,23 @@ class Binder:
                 await self._gate.passed()
                 self._give_up(decision.uid, problem, at_once=True)
             elif pod.needs.provision or self._devices.concerns(pod):
-                group.create_task(self._prepare_and_bind(pod, decision))
+                group.create_task(self._guarded(self._prepare_and_bind, pod, decision))
             else:
-                await self._bind(pod, decision)
+                await self._guarded(self._bind, pod, decision)
+
+    async def _guarded(
+        self, work: Callable[[FedPod, Decision], Awaitable[None]], pod: FedPod, decision: Decision
+    ) -> None:
+        """A pod over which this stumbles is given up, and all others are bound."""
+        barrier = self._feed.mirror.barrier
+        try:
+            await work(pod, decision)
+        except Exception as error:
+            found = barrier.failed(pod_reference(pod.pod), error)
+            await self._gate.passed()
+            with barrier.around(found.about):
+                if self.stands(decision) and not self._feed.engine.pods[decision.uid].bound:
+                    self._give_up(decision.uid, f"the pod cannot be used: {found.problem}")
 
     def stands(self, decision: Decision) -> bool:
         """Whether a decision has not been given up since, for example with others of its group."""

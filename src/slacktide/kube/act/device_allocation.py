@@ -28,7 +28,7 @@ from slacktide.kube.resources.bodies import (
     encode_not_reserved,
 )
 from slacktide.kube.resources.devices import ResourceClaim
-from slacktide.kube.resources.objects import RESOURCE_CLAIM, Pod
+from slacktide.kube.resources.objects import RESOURCE_CLAIM, Pod, pod_reference
 from slacktide.kube.translate.devices.pod_claims import (
     FINALIZER,
     claims_of,
@@ -241,8 +241,11 @@ class DeviceAllocator:
         """One such work at a time for a pod; it is not bound before that is over."""
 
         async def run() -> None:
-            with contextlib.suppress(Hopeless, ApiError):  # who waits comes here again
-                await work
+            try:
+                with contextlib.suppress(Hopeless, ApiError):  # who waits comes here again
+                    await work
+            except Exception as error:
+                self._feed.mirror.barrier.failed(pod_reference(pod.pod), error)
             del self._giving_up[pod.uid]
 
         if pod.uid in self._giving_up:

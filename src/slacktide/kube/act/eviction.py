@@ -91,18 +91,29 @@ class Evictor:
             if victim is None:
                 await self._gate.passed()
                 self.listener.ended(uid)  # the watch may have told before it was chosen
-            elif self.is_wanted(decision):
-                self.listener.begins(uid)  # also what comes first may hang
-                await self.listener.nominate(decision)
-                if await self.listener.before_eviction(victim.key):
-                    self.listener.begins(uid)
-                    await self._evict(victim, decision)
-                elif self.leading():
-                    await self._gate.passed()
-                    self._refused_to_go(victim, decision, NOT_COUNTED, overdrawn=False)
+                continue
+            try:
+                await self._has_its_turn(victim, decision)
+            except Exception as error:  # others go all the same
+                barrier = self.feed.mirror.barrier
+                found = barrier.failed(pod_reference(victim.pod), error)
+                await self._gate.passed()
+                with barrier.around(found.about):
+                    self._refused_to_go(victim, decision, f"it cannot be evicted: {found.problem}", overdrawn=False)
+
+    async def _has_its_turn(self, victim: FedPod, decision: Decision) -> None:
+        if self.is_wanted(decision):
+            self.listener.begins(victim.uid)  # also what comes first may hang
+            await self.listener.nominate(decision)
+            if await self.listener.before_eviction(victim.key):
+                self.listener.begins(victim.uid)
+                await self._evict(victim, decision)
             elif self.leading():
                 await self._gate.passed()
-                self._spare(victim, decision)
+                self._refused_to_go(victim, decision, NOT_COUNTED, overdrawn=False)
+        elif self.leading():
+            await self._gate.passed()
+            self._spare(victim, decision)
 
     def is_wanted(self, decision: Decision) -> bool:
         """Whether victims of a decision shall still go: it is the one that its pod waits for, and we lead."""

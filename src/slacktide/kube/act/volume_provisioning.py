@@ -134,7 +134,8 @@ class VolumeProvisioner:
             return _version(claim)
         if selected:
             raise _Hopeless(f"a volume for claim {name} is being made for node {selected}")
-        path, body = PERSISTENT_VOLUME_CLAIM.path(namespace, name), encode_annotations({SELECTED_NODE: host})
+        path, meta = PERSISTENT_VOLUME_CLAIM.path(namespace, name), claim.metadata
+        body = encode_annotations({SELECTED_NODE: host}, uid=meta.uid, resource_version=meta.resource_version)
         answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)
         found = PERSISTENT_VOLUME_CLAIM.decode(answer)
         if isinstance(found, Malformed):

@@ -10,10 +10,14 @@ from urllib.parse import quote
 
 import msgspec
 
+from slacktide.kube.client import shallow
 from slacktide.kube.client.metadata import Metadata, Part
 from slacktide.kube.client.timestamps import decode_special, encode_special
 
 SHOWN_CHARACTERS = 300
+UNREADABLE, TOO_DEEP = "unreadable", "too-deep"
+"""Why an object cannot be decoded: its form is another one than that of its kind; it is nested deeper than a decoder
+goes, which is some hundred levels."""
 
 
 class HasMetadata(Protocol):
@@ -43,7 +47,7 @@ class Identity(NamedTuple):
 class Malformed(NamedTuple):
     """An object that does not have the form it should have, and what is wrong with it.
 
-    ``scheduler`` and ``node`` are those of a pod, where they could be read.
+    ``scheduler`` and ``node`` are those of a pod, where they could be read. ``reason``: one of few words, for counts.
     """
 
     namespace: str
@@ -53,6 +57,7 @@ class Malformed(NamedTuple):
     problem: str
     scheduler: str = ""
     node: str = ""
+    reason: str = UNREADABLE
 
     @property
     def identity(self) -> Identity:
@@ -120,6 +125,8 @@ _event = msgspec.json.Decoder(RawEvent)
 _status = msgspec.json.Decoder(Status, strict=False)
 _named = msgspec.json.Decoder(_Named)
 _anything = msgspec.json.Decoder()
+_list_metadata = msgspec.json.Decoder(ListMetadata)
+_text = msgspec.json.Decoder(str)
 _encoder = msgspec.json.Encoder(enc_hook=encode_special)
 
 
@@ -133,19 +140,42 @@ def split_listing(body: bytes) -> RawListing:
 
     Raises ``msgspec.DecodeError`` where the body is no list.
     """
-    return _listing.decode(body)
+    try:
+        return _listing.decode(body)
+    except RecursionError:  # of one item; its neighbours are to be had all the same
+        said = _fields(body)
+        metadata = _list_metadata.decode(said.get("metadata", b"{}"))
+        return RawListing(metadata, [msgspec.Raw(item) for item in _elements(said.get("items", b"[]"))])
 
 
 def split_event(line: bytes) -> RawEvent:
     """A watch's line taken apart. Raises ``msgspec.DecodeError`` where it is none."""
-    return _event.decode(line)
+    try:
+        return _event.decode(line)
+    except RecursionError:
+        said = _fields(line)
+        return RawEvent(_text.decode(said.get("type", b"null")), msgspec.Raw(said.get("object", b"null")))
+
+
+def _fields(body: bytes) -> dict[str, bytes]:
+    try:
+        return shallow.fields(body)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from error
+
+
+def _elements(body: bytes) -> list[bytes]:
+    try:
+        return [] if body == b"null" else shallow.elements(body)
+    except ValueError as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def decode_status(body: bytes | msgspec.Raw) -> Status:
     """The ``Status`` in an answer; an empty one where the body is something else."""
     try:
         return _status.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return Status()
 
 
@@ -167,11 +197,21 @@ def _texts(body: bytes | msgspec.Raw, part: str, *keys: str) -> list[str]:
     """Texts in a part of an object; empty where there is none."""
     try:
         found = _anything.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except RecursionError:
+        found = _shallow_part(bytes(body), part)
+    except (msgspec.DecodeError, UnicodeDecodeError):
         found = None
     fields = found.get(part) if isinstance(found, dict) else None
     values = [fields.get(key) if isinstance(fields, dict) else None for key in keys]
     return [value if isinstance(value, str) else "" for value in values]
+
+
+def _shallow_part(body: bytes, part: str) -> dict[str, Any]:
+    """A part of an object that is nested too deeply as a whole, where it can be read."""
+    try:
+        return {part: _anything.decode(_fields(body).get(part, b"null"))}
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return {}
 
 
 class Kind(Generic[T]):
@@ -206,7 +246,8 @@ class Kind(Generic[T]):
             return self._decoder.decode(body)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             scheduler, node = _texts(body, "spec", "schedulerName", "nodeName")
-            return Malformed(*identify(body), problem=_short(error), scheduler=scheduler, node=node)
+            reason = TOO_DEEP if isinstance(error, RecursionError) else UNREADABLE
+            return Malformed(*identify(body), _short(error), scheduler, node, reason)
 
     def decode_list(self, body: bytes) -> Listing[T]:
         """A whole list at once. Raises ``msgspec.DecodeError`` where the body is no list."""
@@ -236,4 +277,6 @@ class Kind(Generic[T]):
 
 def _short(error: Exception) -> str:
     text = str(error) or type(error).__name__
+    if isinstance(error, RecursionError):
+        text = "found more levels than can be read, expected some hundred at most"
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."

@@ -207,7 +207,11 @@ class Controllers:
         engine, now, key = self._engine, self._clock(), target.key
         if key not in engine.controllers or key in self.deleted or not is_followed(target):
             return
-        books, status = at_rest(self.books(key, now)), slo_status(engine, key, now)
+        try:
+            books, status = at_rest(self.books(key, now)), slo_status(engine, key, now)
+        except StateError as problem:  # it is no more all the same
+            LOG.warning("ledger %s/%s of a deleted workload is not kept: %s", target.namespace, target.ledger, problem)
+            return
         self.memories.keep(target, books, now)
         self._listener.buried(target, books, status)
 

@@ -16,8 +16,9 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import happened
-from slacktide.kube.feed import fed_pod
+from slacktide.kube.feed import catching_up, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
+from slacktide.kube.feed.catching_up import CatchingUp
 from slacktide.kube.feed.controllers import Controllers
 from slacktide.kube.feed.crowds import Crowds, Lonely
 from slacktide.kube.feed.fed_pod import FedPod
@@ -25,6 +26,7 @@ from slacktide.kube.feed.hosts import Hosts
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.network import NetworkFeed
 from slacktide.kube.feed.pod_groups import PodGroups
+from slacktide.kube.feed.pods_aside import PodsAside
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
 from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
@@ -75,6 +77,10 @@ class Feed(Changes, ABC):
         )
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
+        parts = self.hosts, self.specs, self.replacements
+        self._put_behind = False
+        self.catching_up = CatchingUp(self._catch_up, self._caught_up, listener.behind)
+        self.aside = PodsAside(mirror.barrier, engine, parts, clock, self._set_aside)
 
     @property
     def config(self) -> Config:
@@ -162,13 +168,13 @@ class Feed(Changes, ABC):
 
     def _promises_changed(self, concerned: Sequence[FedPod]) -> None:
         for one in concerned:
-            self._follow_promise(one)
+            self.aside.guarded(self._follow_promise, one)
         others = self.promise_quotas.look_again(concerned)
         self.reconsider({one.uid: None for one in concerned} | dict.fromkeys(others))
 
     def _follow_promise(self, pod: FedPod) -> None:
         if pod.key:
-            self.respec(pod)
+            self._respec(pod)
             if pod.target is not None and pod.promised is not None:
                 batch = self.engine.controllers[pod.key].batch
                 self.controllers.ensure(pod.target, pod.promised, batch, pod.record)
@@ -195,6 +201,9 @@ class Feed(Changes, ABC):
         try:
             self.specs.check(pod)
         except Unschedulable:
+            return False
+        except Exception as error:
+            self.aside.failed(pod, error)
             return False
         return True
 
@@ -266,7 +275,7 @@ class Feed(Changes, ABC):
     def budgets_cover(self, namespace: str) -> None:
         for one in self.pods.values():
             if one.key and one.pod.metadata.namespace == namespace:
-                self._follow_budget(one)
+                self.aside.guarded(self._follow_budget, one)
 
     def _follow_budget(self, pod: FedPod) -> None:
         budget = self.mirror.budgets.of(pod.pod)
@@ -280,14 +289,21 @@ class Feed(Changes, ABC):
         known = self.pods.get(record.uid)
         if known is None:
             known = self.pods[record.uid] = FedPod(record)
+        if self._put_behind:  # by its terms, which the mirror has just learned
+            self._put_behind = False
+            self.catching_up.put_behind(self.mirror.constraints.effects_of(record.pod))
         self.consider(known)
         self.reconsider(self.lonely.perhaps_met())
 
     def pod_gone(self, record: PodRecord, succeeded: bool) -> None:
         pod = self.pods.pop(record.uid, None)
         self.woken.pop(record.uid, None)
-        if pod is None:
-            return
+        self.catching_up.forget(record.uid)
+        if pod is not None:
+            with self.aside.leaving(pod):
+                self._forget(pod, succeeded)
+
+    def _forget(self, pod: FedPod, succeeded: bool) -> None:
         target = pod.target
         self.blame.forget(pod)
         self.lonely.forget(pod.uid)
@@ -296,26 +312,40 @@ class Feed(Changes, ABC):
             self.controllers.bury(bare)
             self.controllers.deleted.add(bare.key)
         self._end(pod, succeeded)
-        self._group_changed(self.groups.forget(record.uid))
+        self._group_changed(self.groups.forget(pod.uid))
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
-        for owner in [owner for owner, waiting in self.orphans.items() if record.uid in waiting]:
-            del self.orphans[owner][record.uid]
+        for owner in [owner for owner, waiting in self.orphans.items() if pod.uid in waiting]:
+            del self.orphans[owner][pod.uid]
             if not self.orphans[owner]:
                 del self.orphans[owner]
 
     def constraints(self, uids: Sequence[str]) -> None:
+        in_turn = self._put_behind = self.catching_up.in_turn and len(uids) > catching_up.FEW
         for uid in uids:
             pod = self.pods.get(uid)
-            if pod is None:
-                continue
-            if pod.stranger_on:
-                self.hosts.stranger(pod)
-            elif pod.key:
-                self.respec(pod)
+            if pod is not None and in_turn and pod.pod.spec.node_name:
+                self.catching_up.later(uid)
+            elif pod is not None:
+                self._constrain(pod)
+
+    def _constrain(self, pod: FedPod, *, quiet: bool = False) -> None:
+        """Others' terms may have changed what a pod carries; ``quiet``: that calls for no pass."""
+        if pod.stranger_on:
+            self.aside.guarded(self.hosts.stranger, pod)
+        elif pod.key:
+            self.aside.guarded(lambda one: self._respec(one, quiet=quiet), pod)
+
+    def _catch_up(self, uid: str) -> None:
+        pod = self.pods.get(uid)
+        if pod is not None:
+            self._constrain(pod, quiet=True)
 
     def consider(self, pod: FedPod) -> None:
-        """Tell the engine how a pod is now."""
+        """Tell the engine how a pod is now; one that it cannot be told of is set aside."""
+        self.aside.guarded(self._consider, pod)
+
+    def _consider(self, pod: FedPod) -> None:
         others = self.groups.see(pod)
         if pod.record.is_final:
             self._end(pod, pod.pod.status.phase == "Succeeded")
@@ -328,6 +358,10 @@ class Feed(Changes, ABC):
             self.unbound(pod)
         self._follow_group(pod)
         self._group_changed(uid for uid in others if uid != pod.uid)
+
+    def _caught_up(self, uids: Iterable[str]) -> None:
+        self.reconsider(uids)
+        self.listener.work()
 
     def reconsider(self, uids: Iterable[str]) -> None:
         """Look again at pods about which something else changed."""
@@ -398,6 +432,9 @@ class Feed(Changes, ABC):
             if problem := self.groups.problem_of(pod):
                 self.listener.withdrawn(pod.uid, problem)
             return True  # its binding is on the way
+        if not pod.key and self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
+            pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
+            return True
         if gated(pod.pod):
             pod.queue = fed_pod.GATED
             self.blame.held_back(pod, is_so=True)
@@ -451,7 +488,7 @@ class Feed(Changes, ABC):
         pod.budget = self.mirror.budgets.of(pod.pod)
         return target.key
 
-    def respec(self, pod: FedPod) -> None:
+    def _respec(self, pod: FedPod, *, quiet: bool = False) -> None:
         """Bring the engine's spec of a pod it knows up to date; without one it sleeps, or runs on as it is."""
         try:
             number = self.specs.of(pod)
@@ -468,7 +505,8 @@ class Feed(Changes, ABC):
             return
         self.engine.respec(pod.uid, number)
         self.specs.take(pod, number)
-        self.listener.work()
+        if not quiet:
+            self.listener.work()
 
     def _set_aside(self, pod: FedPod, reason: str) -> None:
         """A pod waits for a reason that no host can help."""

@@ -82,6 +82,8 @@ class Hosts:
         return total
 
     def _marks(self, pod: FedPod) -> tuple[str, ...]:
+        if pod.record.malformed:
+            return ()
         with contextlib.suppress(Unschedulable):
             return self._mirror.constraints.constraints_of(pod.pod).placement.marks
         return ()

@@ -18,6 +18,9 @@ class FeedListener:
     def work(self) -> None:
         """Something happened that may let somebody be placed."""
 
+    def behind(self) -> None:
+        """Some pods are to be looked at in their turn (:mod:`.catching_up`)."""
+
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound."""
 

@@ -21,7 +21,7 @@ from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.priorities import is_of_the_system
 from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.kube.translate.user_access import Wants
+from slacktide.kube.translate.user_access import NO_WANTS, Wants
 from slacktide.kube.translate.volumes import away_from, both
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.hosts import DEVICES
@@ -154,11 +154,21 @@ class Specs:
         demand += claims.demand
         term = both(both(both(placed.term, fed.needs.term), claims.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
-        wants = mirror.network.wants_of(pod, mirror.owners)
+        wants = self._wants(pod)
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
         named = mirror.network.named(demand)
         beside, liked = claims.beside, claims.liked
         return SpecParts(named, fed.promised, placed, term, beside, liked, never, wants, spared, grace(pod))
+
+    def _wants(self, pod: Pod) -> Wants:
+        """Raises :class:`Unschedulable` of a pod that waits. One that is on its node needs none to be somebody's
+        victim."""
+        try:
+            return self._mirror.network.wants_of(pod, self._mirror.owners)
+        except Unschedulable:
+            if not pod.spec.node_name:
+                raise
+            return NO_WANTS
 
     def promised(self, pod: Pod) -> Promised:
         """What a pod is promised; where its class is gone, what its controller was promised by that class before.

@@ -12,14 +12,17 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
+from slacktide.kube.client.kinds import Identity
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
+from slacktide.kube.mirror.barrier import reference
 from slacktide.kube.mirror.departures import Departure
 from slacktide.kube.mirror.pod_record import End, PodRecord, condition_of, finished_at, grace
-from slacktide.kube.resources.objects import Availability
+from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target, is_followed
@@ -35,11 +38,12 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     """Tell a feed's new engine all that its mirror has: hosts, budgets, strangers, then each controller with its pods.
 
     ``ledgers`` by the UID of their controllers. ``adopt`` takes over a decision of a former leader: a place, kept for
-    a pod until these victims are gone.
+    a pod until these victims are gone. What cannot be told is set aside: a leader before may have ended over it.
     """
-    mirror, controllers = feed.mirror, feed.controllers
-    for view in mirror.nodes.values():
-        feed.hosts.tell(view)
+    controllers, barrier = feed.controllers, feed.mirror.barrier
+    for view in feed.mirror.nodes.values():
+        with barrier.around(Reference("v1", "Node", "", view.name)):
+            feed.hosts.tell(view)
     feed.network.tell_all(feed.clock())
     _tell_budgets(feed)
     _remember_deleted(feed, ledgers)
@@ -50,45 +54,76 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
     _note_victims(feed)
     _note_ends(feed)
     for pod in feed.pods.values():  # before any is restored: else some would wait for those that come later
-        feed.groups.see(pod)
-    in_quotas = set(mirror.quotas.namespaces())  # decided for all pods together, whoever is told first
-    feed.promise_quotas.look_again(one for one in feed.pods.values() if one.pod.metadata.namespace in in_quotas)
+        feed.aside.guarded(feed.groups.see, pod)
+    in_quotas = set(feed.mirror.quotas.namespaces())  # decided for all pods together, whoever is told first
+    with barrier.around(Reference("slacktide.io/v1beta1", "PromiseQuota")):
+        feed.promise_quotas.look_again(one for one in feed.pods.values() if one.pod.metadata.namespace in in_quotas)
+    groups, ended = _sort(feed)
+    over = {key: _all_over(feed, pods) for key, pods in ended.items()}
+    _tell_departed(feed, over)
+    for key, group in groups.items():
+        try:
+            _restore(feed, key, group, over.get(key, []))
+        except Exception as error:
+            for pod in group:
+                feed.aside.failed(pod, error)
+    for found in list(controllers.ledgers.values()):
+        with barrier.around(_about(found)):
+            _remember(feed, found, over)
+    controllers.restores_all = False
+    _keep_places(feed, adopt)
+
+
+def _sort(feed: Feed) -> tuple[dict[str, list[FedPod]], dict[str, list[FedPod]]]:
+    """Pods that can be restored, and those that have ended, by the keys of their controllers; all others are told."""
     groups: dict[str, list[FedPod]] = {}
     ended: dict[str, list[FedPod]] = {}
-    for pod in feed.pods.values():
+
+    def sort(pod: FedPod) -> None:
         if not pod.ours:
             feed.consider(pod)
         elif pod.record.is_final:
             feed.consider(pod)
-            pod.target = mirror.owners.target_of(pod.pod.metadata)
+            pod.target = feed.mirror.owners.target_of(pod.pod.metadata)
             if pod.target is not None:
                 ended.setdefault(pod.target.key, []).append(pod)
         elif (key := _known(feed, pod)) is not None:
             groups.setdefault(key, []).append(pod)
-    over = {key: [_over(pod) | _end(pod, feed) for pod in pods] for key, pods in ended.items()}
-    _tell_departed(feed, over)
-    for key, group in groups.items():
-        _restore(feed, key, group, over.get(key, []))
-    for found in list(controllers.ledgers.values()):
-        _remember(feed, found, over)
-    controllers.restores_all = False
-    _keep_places(feed, adopt)
+
+    for pod in feed.pods.values():
+        feed.aside.guarded(sort, pod)
+    return groups, ended
+
+
+def _all_over(feed: Feed, pods: Iterable[FedPod]) -> list[dict[str, Any]]:
+    """What pods that have ended say."""
+    said: list[dict[str, Any]] = []
+    for pod in pods:
+        feed.aside.guarded(lambda one: said.append(_over(one) | _end(one, feed)), pod)
+    return said
+
+
+def _about(found: Availability) -> Reference:
+    metadata = found.metadata
+    return reference(AVAILABILITY, Identity(metadata.namespace, metadata.name, metadata.uid, ""))
 
 
 def _remember_deleted(feed: Feed, ledgers: Mapping[str, Availability]) -> None:
     """Those of workloads that are no more come first: others of their names may be there already."""
     watched = feed.mirror.owners.watched
     for uid, found in ledgers.items():
-        target = owner_of(found)
-        if target is not None and uid not in watched and uid not in feed.pods:
-            _keep_memory(feed, found, target)
+        with feed.mirror.barrier.around(_about(found)):
+            target = owner_of(found)
+            if target is not None and uid not in watched and uid not in feed.pods:
+                _keep_memory(feed, found, target)
 
 
 def _tell_budgets(feed: Feed) -> None:
     budgets = feed.mirror.budgets
     feed.engine.budget(SEVERAL, budgets.left(None))
     for (namespace, name), found in budgets.found.items():
-        feed.engine.budget(f"{namespace}/{name}", budgets.left(found))
+        with feed.mirror.barrier.around(Reference("policy/v1", "PodDisruptionBudget", namespace, name)):
+            feed.engine.budget(f"{namespace}/{name}", budgets.left(found))
 
 
 def _known(feed: Feed, pod: FedPod) -> str | None:
@@ -122,9 +157,11 @@ def _note_ends(feed: Feed) -> None:
 def _tell_departed(feed: Feed, over: dict[str, list[dict[str, Any]]]) -> None:
     """Pods that went while this replica stood by, with their controllers' others that are over."""
     for one in feed.mirror.departures.taken():
-        target = feed.mirror.owners.target_of(one.record.pod.metadata)
-        if target is not None and not target.is_pod and one.record.uid not in feed.pods:
-            over.setdefault(target.key, []).append(_departed(one, feed))
+        namespace, name = one.record.namespaced_name
+        with feed.mirror.barrier.around(Reference("v1", "Pod", namespace, name, one.record.uid)):
+            target = feed.mirror.owners.target_of(one.record.pod.metadata)
+            if target is not None and not target.is_pod and one.record.uid not in feed.pods:
+                over.setdefault(target.key, []).append(_departed(one, feed))
 
 
 def _restore(feed: Feed, key: str, group: list[FedPod], over: list[dict[str, Any]]) -> None:
@@ -254,7 +291,7 @@ def owner_of(found: Availability) -> Target | None:
         if one is None:
             continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
-        if found.metadata.name in (target.ledger, target.former_ledger):
+        if found.metadata.name in (target.ledger, target.plain_ledger, target.former_ledger):
             return target
     return None
 
@@ -353,10 +390,11 @@ def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> Non
         if pod.key and pod.pod.spec.node_name and pod.pod.metadata.deletion_timestamp is not None:
             leaving.setdefault(pod.pod.spec.node_name, {})[uid] = pod
     looker = Looker(engine)
-    for uid, pod in feed.pods.items():
-        node = pod.pod.status.nominated_node_name
+
+    def keep(pod: FedPod) -> None:
+        uid, node = pod.uid, pod.pod.status.nominated_node_name
         if not pod.key or node not in engine.hosts or engine.pods[uid].state != types.WAITING:
-            continue
+            return
         engine.tables.settle()
         found = looker.look(engine.tables.kind_of(engine.specs[pod.spec]))
         awaited: dict[str, FedPod] = {}
@@ -365,10 +403,13 @@ def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> Non
             h = engine.hosts[node]  # those who leave count in no spread any more
             helps = awaited and found.candidates[h] and not found.uneven[h]
             if not (helps and _has_room(engine, pod, node, awaited)):
-                continue
+                return
         engine.nominated(uid, node, feed.clock())
         pod.queue = fed_pod.NOWHERE
         adopt(Decision(uid, node, 0.0), set(awaited))
+
+    for pod in feed.pods.values():
+        feed.aside.guarded(keep, pod)
 
 
 def _has_room(engine: Engine, pod: FedPod, node: str, leaving: Mapping[str, FedPod]) -> bool:

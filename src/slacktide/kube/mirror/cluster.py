@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
+from slacktide.kube.mirror.barrier import Barrier
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.departures import Departures
 from slacktide.kube.mirror.devices import DeviceMirror
@@ -59,6 +60,7 @@ class ClusterMirror:
         self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
         self._warned_of_label = False
         self._followers: list[Changes] = []
+        self.barrier = Barrier()
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
         """Of pods, by namespace and name."""
@@ -83,7 +85,7 @@ class ClusterMirror:
 
     def follow(self, follower: Changes) -> None:
         """Tell ``follower`` of all changes from now on, after those who follow already."""
-        self._followers.append(follower)
+        self._followers.append(self.barrier.follower(follower))
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
@@ -144,7 +146,6 @@ class ClusterMirror:
 
     def see_malformed_pod(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
-        LOG.warning("pod %s/%s is malformed: %s", problem.namespace, problem.name, problem.problem)
         record = self.pods.get(problem.uid)
         if record is None:
             if problem.scheduler not in self._profiles or problem.node or not problem.uid:
@@ -153,6 +154,14 @@ class ClusterMirror:
             self.uids[record.namespaced_name] = problem.uid
         record.malformed = f"the pod is malformed: {problem.problem}"
         self._tell_pod(record)
+
+    def set_pod_aside(self, identity: Identity) -> None:
+        """A pod that could be read cannot be used: what depends on it hears of it as of one that is malformed."""
+        record, found = self.pods.get(identity.uid), self.barrier.of_pod(identity)
+        if record is not None and found is not None:
+            record.malformed = f"the pod cannot be used: {found.problem}"
+            for one in self._followers:
+                one.pod(record)
 
     def _tell_pod(self, record: PodRecord) -> None:
         if not record.is_final:

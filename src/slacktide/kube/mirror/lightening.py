@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from slacktide.kube.resources.objects import Pod, Volume
+from slacktide.kube.translate.owners import bounded
 from slacktide.kube.translate.pod_terms import READ
 
 SHARED = (*READ, "containers", "init_containers", "overhead", "resources", "volumes")
@@ -36,7 +37,8 @@ class Lightening:
         read = {key: value for key, value in metadata.annotations.items() if key.startswith(ANNOTATIONS)}
         force_setattr(metadata, "annotations", read)
         # A pod of a StatefulSet has labels of its own, and its template's spec.
-        labels, annotations, owners = self._shared(self._labels, (metadata.labels, read, metadata.owner_references))
+        shorter = tuple(map(bounded, metadata.owner_references))
+        labels, annotations, owners = self._shared(self._labels, (metadata.labels, read, shorter))
         force_setattr(metadata, "labels", labels)
         force_setattr(metadata, "annotations", annotations)
         force_setattr(metadata, "owner_references", owners)

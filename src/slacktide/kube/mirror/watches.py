@@ -6,16 +6,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
-from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed
+from slacktide.kube.client.kinds import Identity, Kind, Malformed
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
+from slacktide.kube.mirror.barrier import ObjectHandler, reference
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.lightening import Lightening
-from slacktide.kube.mirror.pod_groups import SOURCES, PodGroupMirror
+from slacktide.kube.mirror.pod_groups import SOURCES
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.node_latency import NODE_LATENCY
 from slacktide.kube.resources.objects import (
@@ -54,36 +54,18 @@ TELLING_SECONDS = 0.005
 BELIEVED = 2
 """So many answers in a row say that a kind is not there, or not for us: one may be of a server that has just begun."""
 
-T = TypeVar("T", bound=HasMetadata)
 
-
-class FunctionHandler(Generic[T]):
-    """A handler of two functions: one sees an object, new or changed, the other hears that one is gone."""
-
-    def __init__(self, name: str, see: Callable[[T], None], drop: Callable[[Identity], None]) -> None:
-        self._name, self._see, self._drop = name, see, drop
-
-    def replaced(self, objects: Sequence[T]) -> None:
-        for found in objects:
-            self._see(found)
-
-    def changed(self, found: T) -> None:
-        self._see(found)
-
-    def deleted(self, identity: Identity, last: T | None) -> None:  # noqa: ARG002
-        self._drop(identity)
-
-    def malformed(self, problem: Malformed) -> None:
-        LOG.warning("%s %s is malformed: %s", self._name, problem.name, problem.problem)
-
-
-class GroupHandler(FunctionHandler[Any]):
+class GroupHandler(ObjectHandler[Any]):
     """The handler of a source of pod groups, which says when all of them are known."""
 
-    def __init__(self, mirror: PodGroupMirror, source: str) -> None:
-        self._groups, self._source = mirror, source
+    def __init__(self, mirror: ClusterMirror, source: str) -> None:
+        groups = mirror.pod_groups
+        self._groups, self._source = groups, source
         super().__init__(
-            source, lambda found: mirror.see(source, found), lambda one: mirror.drop(source, one.namespace, one.name)
+            SOURCES[source],
+            mirror.barrier,
+            lambda found: groups.see(source, found),
+            lambda one: groups.drop(source, one.namespace, one.name),
         )
 
     def replaced(self, objects: Sequence[Any]) -> None:
@@ -91,24 +73,28 @@ class GroupHandler(FunctionHandler[Any]):
         self._groups.listed(self._source)
 
 
-class PodHandler:
-    """The handler of pods."""
+class PodHandler(ObjectHandler[Pod]):
+    """The handler of pods. One that cannot be used waits with that as its reason, or takes its room and nothing
+    else."""
 
     def __init__(self, mirror: ClusterMirror) -> None:
         self._mirror = mirror
-
-    def replaced(self, objects: Sequence[Pod]) -> None:
-        for pod in objects:
-            self._mirror.see_pod(pod)
+        super().__init__(objects.POD, mirror.barrier, mirror.see_pod, lambda one: mirror.drop_pod(one, None))
 
     def changed(self, pod: Pod) -> None:
-        self._mirror.see_pod(pod)
+        metadata = pod.metadata
+        identity = Identity(metadata.namespace, metadata.name, metadata.uid, "")
+        if not self._pass(identity, lambda: self.see(pod)):
+            with self._barrier.around(reference(self.kind, identity)):
+                self._mirror.set_pod_aside(identity)
 
     def deleted(self, identity: Identity, last: Pod | None) -> None:
-        self._mirror.drop_pod(identity, last)
+        self._pass(identity, lambda: self._mirror.drop_pod(identity, last))
 
     def malformed(self, problem: Malformed) -> None:
-        self._mirror.see_malformed_pod(problem)
+        super().malformed(problem)
+        with self._barrier.around(reference(self.kind, problem.identity)):
+            self._mirror.see_malformed_pod(problem)
 
 
 def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
@@ -117,7 +103,7 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     def told(
         kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
     ) -> tuple[Kind[Any], Handler[Any]]:
-        return kind, FunctionHandler(kind.plural, see, drop)
+        return kind, ObjectHandler(kind, mirror.barrier, see, drop)
 
     def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
         wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
@@ -169,25 +155,43 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     ]
 
 
-def device_subscriptions(devices: DeviceMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
+def device_subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
     """What to watch of dynamic resources, and who is told; claims come last, so that they find what they ask for."""
-    see = FunctionHandler
+    devices = mirror.devices
+
+    def told(
+        kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
+    ) -> tuple[Kind[Any], Handler[Any]]:
+        return kind, ObjectHandler(kind, mirror.barrier, see, drop)
+
     return [
-        (DEVICE_CLASS, see("deviceclasses", devices.see_class, lambda one: devices.drop_class(one.name))),
-        (RESOURCE_SLICE, see("resourceslices", devices.see_slice, lambda one: devices.drop_slice(one.name))),
-        (
-            RESOURCE_CLAIM,
-            see("resourceclaims", devices.see_claim, lambda one: devices.drop_claim(one.namespace, one.name)),
-        ),
+        told(DEVICE_CLASS, devices.see_class, lambda one: devices.drop_class(one.name)),
+        told(RESOURCE_SLICE, devices.see_slice, lambda one: devices.drop_slice(one.name)),
+        told(RESOURCE_CLAIM, devices.see_claim, lambda one: devices.drop_claim(one.namespace, one.name)),
     ]
 
 
-def _taint_rules(connection: Connection, devices: DeviceMirror, gate: Gate, seconds: float) -> Reflector[Any]:
+def _taint_rules(connection: Connection, mirror: ClusterMirror, gate: Gate, seconds: float) -> Reflector[Any]:
     """Few API servers have them: they are not served unless somebody asks for it."""
-    handler = FunctionHandler(
-        DEVICE_TAINT_RULE.plural, devices.see_taint_rule, lambda one: devices.drop_taint_rule(one.name)
+    devices = mirror.devices
+    handler = ObjectHandler(
+        DEVICE_TAINT_RULE, mirror.barrier, devices.see_taint_rule, lambda one: devices.drop_taint_rule(one.name)
     )
     return Reflector(connection, DEVICE_TAINT_RULE, handler, gate=gate, watch_seconds=seconds, absent=lambda: None)
+
+
+def _lightening() -> Callable[[Pod], Pod]:
+    """Makes pods lighter; one with which that fails stays as it is."""
+    lighten = Lightening()
+
+    def lightened(pod: Pod) -> Pod:
+        try:
+            return lighten(pod)
+        except Exception:
+            LOG.exception("pod %s/%s is not made lighter", pod.metadata.namespace, pod.metadata.name)
+            return pod
+
+    return lightened
 
 
 class Watches:
@@ -199,26 +203,27 @@ class Watches:
         self._dead: tuple[str, ...] = ()
 
         def reflector(kind: Kind[Any], handler: Handler[Any]) -> Reflector[Any]:
-            lighten = Lightening() if kind is objects.POD else None
+            lighten = _lightening() if kind is objects.POD else None
             return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
         # A cluster with the manifests of a release before does not know them: then nothing is declared, or bounded.
-        quotas = FunctionHandler(
-            objects.PROMISE_QUOTA.plural, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)
+        barrier, maintenance = mirror.barrier, mirror.maintenance
+        quotas = ObjectHandler(
+            objects.PROMISE_QUOTA, barrier, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)
         )
         self._quotas = reflector(objects.PROMISE_QUOTA, quotas)
-        windows = FunctionHandler(
-            objects.MAINTENANCE_WINDOW.plural, mirror.maintenance.see, lambda one: mirror.maintenance.drop(one.name)
+        windows = ObjectHandler(
+            objects.MAINTENANCE_WINDOW, barrier, maintenance.see, lambda one: maintenance.drop(one.name)
         )
         self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
         self._device_mirror = mirror.devices
-        self._devices = [reflector(kind, handler) for kind, handler in device_subscriptions(mirror.devices)]
-        self._taint_rules = _taint_rules(connection, mirror.devices, self.gate, seconds)
+        self._devices = [reflector(kind, handler) for kind, handler in device_subscriptions(mirror)]
+        self._taint_rules = _taint_rules(connection, mirror, self.gate, seconds)
         groups = mirror.pod_groups
         self._groups = [
             Reflector(
-                *(connection, kind, GroupHandler(groups, source)),
+                *(connection, kind, GroupHandler(mirror, source)),
                 gate=self.gate,
                 watch_seconds=seconds,
                 absent=partial(groups.absent, source),
@@ -227,7 +232,7 @@ class Watches:
         ]
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
-            handler = FunctionHandler(NODE_LATENCY.plural, mirror.network.see_row, mirror.network.drop_row)
+            handler = ObjectHandler(NODE_LATENCY, barrier, mirror.network.see_row, mirror.network.drop_row)
             self._latencies.append(reflector(NODE_LATENCY, handler))
 
     def leave_out(self, kind: Kind[Any]) -> None:

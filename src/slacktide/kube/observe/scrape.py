@@ -104,6 +104,13 @@ WITHOUT_CLASS = HEALTH.gauge(
     "slacktide_pods_without_class",
     "Pods, waiting or running, that are promised nothing because their class is not known.",
 )
+SET_ASIDE = HEALTH.counter(
+    "slacktide_objects_set_aside",
+    "Objects that nobody can use, each problem once, by their kind and by reason: unreadable, too-deep (nested deeper "
+    "than can be read), unusable (it says what cannot be), defect (of slacktide; the log has a traceback).",
+    "kind", "reason",
+)  # fmt: skip
+ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are set aside now, until they change.")
 EVENTS_PENDING = HEALTH.gauge("slacktide_events_pending", "Events that wait to be written.")
 EVENTS = HEALTH.counter("slacktide_events", "Events, by what became of them: written, dropped.", "result")
 WATCH_AGE = HEALTH.gauge(
@@ -197,6 +204,9 @@ class Collector(Base):
         yield LEDGER_WRITES.of({("written",): ledgers.written, ("failed",): ledgers.failed})
         yield LEFT_ALONE.of({(): scheduler.ledgers_left_alone})
         yield WITHOUT_CLASS.of({(): scheduler.without_class})
+        barrier = scheduler.mirror.barrier
+        yield SET_ASIDE.of(dict(barrier.counts))
+        yield ASIDE.of({(): len(barrier.aside)})
         yield EVENTS_PENDING.of({(): recorder.pending})
         yield EVENTS.of({("written",): recorder.written, ("dropped",): recorder.dropped})
         yield WATCH_AGE.of({(name,): one.age() for name, one in watches.items()})

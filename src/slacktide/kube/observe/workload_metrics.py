@@ -1,8 +1,9 @@
-"""What single workloads had and lost by cause, for Prometheus; bounded by ``kube.metrics_workloads``."""
+"""What single workloads had and lost by cause, for Prometheus; of so many as is said by ``kube.metrics_workloads``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from prometheus_client.core import Metric
 
@@ -27,8 +28,9 @@ CLASS_ALL = SECONDS.counter("slacktide_class_seconds", "Instance seconds, good a
 
 WORKLOADS = Families(
     "By workload",
-    "Of the leader, and only while there are at most `kube.metrics_workloads` workloads. Counters are those of the "
-    "ledger: they go on over restarts, changes of leader, and a workload's deletion and new creation.",
+    "Of the leader, of at most `kube.metrics_workloads` workloads: where there are more, namespaces with many have "
+    "series of fewer of them, those that the leader has known for longest. Counters are those of the ledger: they go "
+    "on over restarts, changes of leader, and a workload's deletion and new creation.",
 )
 GOOD = WORKLOADS.counter(
     "slacktide_workload_good_seconds", "Instance seconds of a workload in which pods were ready.", *WHO
@@ -48,6 +50,13 @@ BUDGET_LEFT = WORKLOADS.gauge(
 )
 
 
+UNLISTED = WORKLOADS.gauge(
+    "slacktide_class_workloads_unlisted",
+    "Workloads of a class that have no series of their own, as there are more than `kube.metrics_workloads`.",
+    "class",
+)
+
+
 def by_class(totals: LossTotals) -> Iterator[Metric]:
     """Counters by class since this replica leads, as of the last second."""
     yield CLASS_GOOD.of({(name,): seconds for name, seconds in totals.good.items()})
@@ -58,20 +67,39 @@ def by_class(totals: LossTotals) -> Iterator[Metric]:
 
 
 def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> Iterator[Metric]:
-    """The ledgers of all workloads, where there are at most so many; else nothing."""
-    if len(found.controllers) > most:
-        return
+    """The ledgers of at most so many workloads."""
+    names = [class_name(one.service.name) for one in found.controllers]
+    listed = _listed([one.key for one in found.controllers], targets, most)
+    unlisted = Counter(dict.fromkeys(names, 0))
     good: dict[tuple[str, ...], float] = {}
     lost: dict[tuple[str, ...], float] = {}
     slack: dict[tuple[str, ...], float] = {}
     left: dict[tuple[str, ...], float] = {}
     for i, one in enumerate(found.controllers):
-        target = targets.get(one.key)
-        if target is None:
+        if one.key not in listed:
+            unlisted[names[i]] += one.key in targets
             continue
-        who = (target.namespace, target.full_kind, target.name, class_name(one.service.name))
+        target = targets[one.key]
+        who = (target.namespace, target.full_kind, target.name, names[i])
         good[who], *by_cause = found.losses[i].tolist()
         lost.update(((*who, cause), seconds) for cause, seconds in zip(CAUSES, by_cause, strict=True))
         slack[who] = float(found.slack[i])
         left[who] = budget_left(float(found.promised[i]), float(found.delivered[i]))
     yield from (GOOD.of(good), LOST.of(lost), SLACK.of(slack), BUDGET_LEFT.of(left))
+    yield UNLISTED.of({(name,): count for name, count in unlisted.items()})
+
+
+def _listed(keys: Iterable[str], targets: Mapping[str, Target], most: int) -> set[str]:
+    """Which workloads have series of their own: where there are too many, nobody takes them from another namespace by
+    making more."""
+    theirs: dict[str, list[str]] = {}
+    for key in keys:
+        if key in targets:
+            theirs.setdefault(targets[key].namespace, []).append(key)
+    found: set[str] = set()
+    left, waiting = most, sorted(theirs.values(), key=len)
+    for i, some in enumerate(waiting):  # the smallest first, so that what it leaves is for the others
+        share = some[: left // (len(waiting) - i)]
+        found.update(share)
+        left -= len(share)
+    return found

@@ -16,11 +16,11 @@ from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.client.pages import pages
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import lacks_right
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
+from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, PERMANENT
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.availability_document import document
@@ -37,6 +37,7 @@ MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
 NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
+UNDECLARED = "field not declared"
 RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
 """Before an eviction that must be counted a ledger is tried so often, and for so long."""
 LATER_SECONDS = 10.0
@@ -88,6 +89,8 @@ class LedgerWriter:
         """What the ledgers say that were written."""
         self._suffered: dict[str, Suffered | None] = {}
         """The accounts of disruptions that the ledgers have that were written."""
+        self._unwritable: set[str] = set()
+        """Controllers whose ledgers the API server would not take, and will not as they are."""
         self._under_way: set[str] = set()
         """Of one ledger there is one request at a time: the API server may carry two out in any order."""
         self._some = asyncio.Event()
@@ -134,6 +137,7 @@ class LedgerWriter:
         self._plan.forget(key)
         self._said.pop(key, None)
         self._suffered.pop(key, None)
+        self._unwritable.discard(key)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         """A workload was deleted: its ledger stays as it was then."""
@@ -143,9 +147,9 @@ class LedgerWriter:
     async def forget(self, target: Target) -> None:
         """The ledger of a workload that was deleted is kept no more."""
         path = AVAILABILITY.path(target.namespace, target.ledger)
-        if self._feed.controllers.is_anothers(target) or not self._leading():
-            return
         await self._limiter.take()
+        if self._feed.controllers.is_anothers(target) or not self._leading():
+            return  # by now: there may be a workload of the same name again
         try:
             await self._connection.delete(path, b"{}", permit=self._leading)
         except (ApiError, Unreachable) as error:
@@ -179,7 +183,9 @@ class LedgerWriter:
         except (ApiError, Unreachable) as error:
             self._counts.failed += 1
             LOG.debug("ledger %s: %s", path, error)
-            if not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
+            if isinstance(error, ApiError) and error.status in PERMANENT and UNDECLARED not in error.message:
+                LOG.warning("ledger %s of a deleted workload is not kept: %s", path, error)
+            elif not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
                 asyncio.get_running_loop().call_later(1.0, again)
             elif lacks_right(error.message):  # else its namespace ends
                 asyncio.get_running_loop().call_later(LATER_SECONDS, again)
@@ -229,12 +235,13 @@ class LedgerWriter:
         """Make sure that a ledger tells a new leader of what is about to happen to a controller's pods.
 
         Its first ledger is written. Where disruptions of it are limited, a ledger is written that counts those decided
-        on by now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted.
+        on by now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted. One that
+        the API server will never take protects nobody: what it would say is kept in memory only.
         """
         await self.first(key)
         until = self._clock() + COUNTED_SECONDS
         while self._leading() and key in self._feed.engine.controllers:
-            if key in self._feed.controllers.left_alone or self._is_counted(key):
+            if key in self._feed.controllers.left_alone or key in self._unwritable or self._is_counted(key):
                 return True
             if self._clock() > until:
                 return False
@@ -327,23 +334,17 @@ class LedgerWriter:
             self._under_way.discard(key)
 
     async def _write_now(self, key: str) -> None:
-        engine, controllers = self._feed.engine, self._feed.controllers
+        engine, controllers, body = self._feed.engine, self._feed.controllers, b""
         target = controllers.targets.get(key)
         if target is None or key not in engine.controllers or key in controllers.deleted:
             return  # whose owner is gone, the garbage collector removes
         if key in controllers.left_alone:
             return  # a later release wrote it
-        now = self._clock()
-        found = slo_status(engine, key, now)
-        books, account = controllers.books(key, now), suffered(engine.instances, engine.controllers[key])
-        lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
-        said = document(target, books, found, class_is_lost=lost)
-        if beyond := self._feed.promise_quotas.beyond(target.key):
-            more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
-            said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
-        for name in self._left_out:
-            said["status"].pop(name, None)
-        body = encode(said)
+        with self._feed.mirror.barrier.around(_about(target)):
+            body, found, account = self._body(key, target)
+        if not body:  # a defect, of which the log has a traceback
+            self._unwritable.add(key)
+            return
         self._said.pop(key, None)
         self._suffered.pop(key, None)  # until it is known what the ledger says
         path = AVAILABILITY.path(target.namespace, target.ledger)
@@ -351,6 +352,7 @@ class LedgerWriter:
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
             self._counts.written += 1
             self._problem = ""
+            self._unwritable.discard(key)
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving)
@@ -364,13 +366,28 @@ class LedgerWriter:
             LOG.debug("ledger %s/%s: %s", target.namespace, target.ledger, error)
             self.changed(key)
 
+    def _body(self, key: str, target: Target) -> tuple[bytes, SloStatus, Suffered | None]:
+        """What a ledger is to say now, and what it says then of the state and of disruptions."""
+        engine, now = self._feed.engine, self._clock()
+        found = slo_status(engine, key, now)
+        books = self._feed.controllers.books(key, now)
+        account = suffered(engine.instances, engine.controllers[key])
+        lost = self._feed.mirror.classes.lost(engine.controllers[key].service, target.namespace)
+        said = document(target, books, found, class_is_lost=lost)
+        if beyond := self._feed.promise_quotas.beyond(target.key):
+            more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
+            said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
+        for name in self._left_out:
+            said["status"].pop(name, None)
+        return encode(said), found, account
+
     def _refused(self, key: str, target: Target, error: ApiError) -> None:
         """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
         namespace = self._feed.mirror.classes.namespaces.get(target.namespace)
         ends = namespace is None or namespace.metadata.deletion_timestamp is not None
         if ends and error.status in (FORBIDDEN, NOT_FOUND):
             return
-        older = [name for name in NEWER if f".status.{name}: field not declared" in error.message]
+        older = [name for name in NEWER if f".status.{name}: {UNDECLARED}" in error.message]
         if older:
             self._left_out = tuple(name for name in NEWER if name in older or name in self._left_out)
             if self._left_out != self._warned:
@@ -384,10 +401,16 @@ class LedgerWriter:
         if str(error) != self._problem:
             LOG.warning("ledger %s/%s is not written: %s", target.namespace, target.ledger, error)
         self._problem = str(error)
-        if error.status in (FORBIDDEN, NOT_FOUND, UNPROCESSABLE):
+        if error.status in PERMANENT:
+            self._unwritable.add(key)
+        if error.status in (FORBIDDEN, NOT_FOUND, *PERMANENT):
             asyncio.get_running_loop().call_later(LATER_SECONDS, self.changed, key)
         else:
             self.changed(key)
+
+
+def _about(target: Target) -> Reference:
+    return Reference(AVAILABILITY.api_version, AVAILABILITY.kind, target.namespace, target.ledger)
 
 
 async def load(connection: Connection) -> dict[str, Availability]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
-from slacktide.kube.client.metadata import Condition
+from slacktide.kube.client.metadata import Condition, Reference
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import SERVER_ERROR, TOO_MANY
 from slacktide.kube.client.timestamps import Instant
@@ -100,13 +100,21 @@ class ConditionWriter:
             await self._gate.passed()
             uid = self._next()
             if uid is not None:
-                await self._tell_anew(uid)
+                try:
+                    await self._tell_anew(uid)
+                except Exception as error:  # others are told all the same
+                    self._failed(uid, error)
                 await asyncio.sleep(0)
             else:
                 self._some.clear()
                 with suppress(TimeoutError):
                     async with asyncio.timeout(1.0 / AGAIN_A_SECOND if self._old else None):
                         await self._some.wait()
+
+    def _failed(self, uid: str, error: Exception) -> None:
+        pod = self._feed.pods.get(uid)
+        about = Reference(kind="Pod", uid=uid) if pod is None else pod_reference(pod.pod)
+        self._feed.mirror.barrier.failed(about, error)
 
     def _next(self) -> str | None:
         """Whose turn it is: first those who were told nothing yet."""

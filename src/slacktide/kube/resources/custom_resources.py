@@ -60,6 +60,15 @@ class HoursSpec(Part, frozen=True):
     time_zone: str = ""
 
 
+class OwnLimitsSpec(Part, frozen=True):
+    """What workloads of a class may say of disruptions themselves: each keeps them away for ``longest`` at most, a
+    duration, and is open to them for ``hours_a_week`` at least; unless it may be ``untouchable``."""
+
+    longest: str = "1h"
+    hours_a_week: int = 40
+    untouchable: bool = False
+
+
 class ServiceClassSpec(Part, frozen=True):
     """What a class promises: availability ``slo`` (0 to 1), ``rank`` (1: most important), margin in seconds.
 
@@ -84,6 +93,7 @@ class ServiceClassSpec(Part, frozen=True):
     hours: tuple[HoursSpec, ...] = ()
     min_running: str = ""
     alpha: str = ""
+    own_limits: OwnLimitsSpec | None = None
 
 
 class WrittenFields(Part, frozen=True):

@@ -28,8 +28,8 @@ class Ownership:
     """
 
     label: str = "node-restriction.kubernetes.io/slacktide=true"
-    former: str = "slacktide.io/managed=true"
-    taint: str = "slacktide.io/only"
+    former: str = ""
+    taint: str = ""
     all_nodes: bool = False
 
     def covers(self, node: Node) -> bool:

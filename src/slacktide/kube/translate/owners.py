@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import blake2b
 
 from slacktide.kube.client.metadata import Metadata, OwnerReference
@@ -10,8 +12,13 @@ from slacktide.kube.resources.workloads import Deployment, Job, ReplicaSet, Temp
 
 KNOWN = {"ReplicaSet": "apps", "Deployment": "apps", "StatefulSet": "apps", "Job": "batch", "CronJob": "batch"}
 """Kinds of controllers that are watched, by the API group they must be of."""
+PLAIN = {**KNOWN, "DaemonSet": "apps", "Pod": "", "ReplicationController": "", "Node": ""}
+"""Kubernetes' own kinds that have pods: their ledgers are called after the kind alone."""
 LONGEST_NAME = 253
 """Characters of an object's name."""
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_HASHED = re.compile("-[0-9a-f]{16}$")
+"""So end names with a hash: who is called so is hashed as well, and has no other one's ledger."""
 FINISHED = ("Complete", "Failed", "SuccessCriteriaMet")
 
 
@@ -47,17 +54,39 @@ class Target:
 
     @property
     def ledger(self) -> str:
-        """Name of its Availability, which no other object of the namespace has."""
-        name = f"{self.full_kind.lower()}-{self.name}"
-        if len(name) <= LONGEST_NAME:
-            return name
-        digest = blake2b(name.encode(), digest_size=8).hexdigest()
-        return f"{name[: LONGEST_NAME - 1 - len(digest)].rstrip('-.')}-{digest}"
+        """Name of its Availability, which no other object of the namespace has. Whatever a pod says of its owner, it is
+        a name that the API server takes."""
+        return _ledger_name(self.group, self.kind, self.full_kind, self.name)
+
+    @property
+    def plain_ledger(self) -> str:
+        """The name that its Availability had in the release before, which was not always one that can be."""
+        return _shortened(f"{self.full_kind.lower()}-{self.name}")
 
     @property
     def former_ledger(self) -> str:
         """The name that its Availability had in releases before, which others could share."""
         return f"{self.kind.lower()}-{self.name}"[:LONGEST_NAME].rstrip("-.")
+
+
+@lru_cache(maxsize=4096)
+def _ledger_name(group: str, kind: str, full_kind: str, name: str) -> str:
+    plain = f"{full_kind.lower()}-{name}"
+    ours = "." in group or PLAIN.get(kind) == group  # of others there may be one of the same kind in each group
+    if ours and len(plain) > LONGEST_NAME and _NAME.fullmatch(plain):
+        return _shortened(plain)
+    if ours and _NAME.fullmatch(plain) and not _HASHED.search(plain):
+        return plain
+    digest = blake2b("\0".join((group, kind, name)).encode(), digest_size=8).hexdigest()
+    shown = re.sub("[^a-z0-9]+", "-", plain[:LONGEST_NAME].lower())[: LONGEST_NAME - 1 - len(digest)].strip("-")
+    return f"{shown}-{digest}" if shown else f"x-{digest}"
+
+
+def _shortened(name: str) -> str:
+    if len(name) <= LONGEST_NAME:
+        return name
+    digest = blake2b(name.encode(), digest_size=8).hexdigest()
+    return f"{name[: LONGEST_NAME - 1 - len(digest)].rstrip('-.')}-{digest}"
 
 
 @dataclass(slots=True)
@@ -78,8 +107,19 @@ class Watched:
 
 
 def controlling(metadata: Metadata) -> OwnerReference | None:
-    """The owner that manages an object."""
-    return next((one for one in metadata.owner_references if one.controller), None)
+    """The owner that manages an object, as it is called here."""
+    found = next((one for one in metadata.owner_references if one.controller), None)
+    return None if found is None else bounded(found)
+
+
+def bounded(owner: OwnerReference) -> OwnerReference:
+    """A reference whose parts are as long as those of objects can be. The API server takes names of a MiB there, which
+    would be in each key, ledger and metric; no two of them become one."""
+    parts = owner.api_version, owner.kind, owner.name, owner.uid
+    if max(map(len, parts)) <= LONGEST_NAME:
+        return owner
+    api_version, kind, name, uid = map(_shortened, parts)
+    return OwnerReference(api_version, kind, name, uid, owner.controller)
 
 
 def is_known(owner: OwnerReference) -> bool:

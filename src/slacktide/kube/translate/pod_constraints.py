@@ -54,13 +54,27 @@ class _Template:
         """Where groups that may mean it are looked up."""
         for namespace in (self.namespace, _EVERYWHERE):
             yield namespace, "", ""
-            for key, value in self.labels.items():
-                yield namespace, key, value
+            if not self.has_many_labels:
+                for key, value in self.labels.items():
+                    yield namespace, key, value
+        if self.has_many_labels:
+            yield _MANY_LABELS
+
+    @property
+    def has_many_labels(self) -> bool:
+        """Whether it is not found by its labels, of which an object of a MiB has tens of thousands."""
+        return len(self.labels) > MOST_LABELS
 
 
 _Bucket = tuple[str, str, str]
 """Namespace (or everywhere), and a label's key and value (or none)."""
 _EVERYWHERE = "*"
+FEW_GROUPS = 8
+MOST_LABELS = 256
+"""Pods with more labels are looked at for each group, and each group for them."""
+MOST_BUCKETS = 256
+"""In how many places a group is looked up; one that needs more is looked up by its namespaces alone."""
+_MANY_LABELS = "*", "*", "*"
 
 
 class ConstraintIndex:
@@ -85,6 +99,8 @@ class ConstraintIndex:
         self._buckets: dict[_Bucket, dict[Group, None]] = {}
         self._outdated: dict[str, None] = {}
         self._anybody: dict[str, bool] = {}
+        self._members: dict[str, Group] = {}
+        """Who carries the marks of terms that look for pods, by mark."""
         self.version = 0
         """Another one when pods are of other kinds than before, or carry other marks."""
 
@@ -142,11 +158,21 @@ class ConstraintIndex:
             raise Unschedulable(template.terms.problem)
         return self._of(template)
 
+    def effects_of(self, pod: Pod) -> Sequence[TermEffect]:
+        """What the terms of a pod that was learned do to others."""
+        template = self._pods.get(_identity(pod))
+        return () if template is None else template.terms.effects
+
     def anybody(self, mark: str) -> bool:
         """Whether any pod that we know carries a mark; O(kinds of pods) after these changed, else O(1)."""
         found = self._anybody.get(mark)
         if found is None:
-            found = self._anybody[mark] = any(mark in self._of(one).placement.marks for one in self._templates.values())
+            group = self._members.get(mark)
+            if group is None:
+                found = any(mark in self._of(one).placement.marks for one in self._templates.values())
+            else:  # whatever else those are to be worked out for
+                found = next(self._selected(group), None) is not None
+            self._anybody[mark] = found
         return found
 
     def _of(self, template: _Template) -> PodConstraints:
@@ -214,6 +240,7 @@ class ConstraintIndex:
     def _register(self, template: _Template) -> bool:
         grew = False
         self._changed()
+        news: dict[Group, None] = {}
         for effect in template.terms.effects:
             self._uses[effect] = self._uses.get(effect, 0) + 1
             if self._uses[effect] > 1:
@@ -224,7 +251,16 @@ class ConstraintIndex:
                 for bucket in _buckets_of(group):
                     self._buckets.setdefault(bucket, {})[group] = None
             self._groups[group][effect] = None
-            grew |= self._invalidate(self._selected(group))
+            news[group] = None
+            if effect.role == "member":
+                self._members[effect.mark] = group
+        if len(news) <= FEW_GROUPS:
+            for group in news:
+                grew |= self._invalidate(self._selected(group))
+        else:  # asking each for all pods takes longer than looking again at all that may be meant
+            buckets = dict.fromkeys(bucket for group in news for bucket in (*_buckets_of(group), _MANY_LABELS))
+            for bucket in buckets:
+                grew |= self._invalidate(self._located.get(bucket, {}).values())
         self._templates[template.key] = template
         for bucket in template.buckets():
             self._located.setdefault(bucket, {})[template.key] = template
@@ -248,6 +284,8 @@ class ConstraintIndex:
     def _drop(self, effect: TermEffect) -> None:
         del self._uses[effect]
         group = effect.group
+        if effect.role == "member":
+            del self._members[effect.mark]
         for template in self._selected(group):
             template.constraints = None
         del self._groups[group][effect]
@@ -269,7 +307,7 @@ class ConstraintIndex:
 
     def _selected(self, group: Group) -> Iterator[_Template]:
         """The templates whose pods are of the group."""
-        for bucket in _buckets_of(group):
+        for bucket in (*_buckets_of(group), _MANY_LABELS):
             for template in self._located.get(bucket, {}).values():
                 if self._means(group, template):
                     yield template
@@ -283,6 +321,8 @@ class ConstraintIndex:
         found: dict[Group, None] = {}
         for bucket in template.buckets():
             found.update(self._buckets.get(bucket, {}))
+        if template.has_many_labels:
+            found.update(dict.fromkeys(self._groups))
         effects = [one for group in found if self._means(group, template) for one in self._groups[group]]
         return sorted(effects, key=lambda one: (one.role, one.mark))
 
@@ -324,6 +364,6 @@ def _buckets_of(group: Group) -> tuple[_Bucket, ...]:
     first = group[0]
     namespaces = first.namespaces if first.namespace_selector.nothing else (_EVERYWHERE,)
     for key, operator, values in first.selector.requirements:
-        if operator == "In":
+        if operator == "In" and len(namespaces) * len(values) <= MOST_BUCKETS:
             return tuple((namespace, key, value) for namespace in namespaces for value in values)
     return tuple((namespace, "", "") for namespace in namespaces)

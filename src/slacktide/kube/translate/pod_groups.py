@@ -11,6 +11,7 @@ from typing import NamedTuple
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.resources.pod_groups import CoschedulingGroup, PodGroup, Workload
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.written_numbers import whole_number
 
 KUBERNETES = "podgroups.scheduling.k8s.io"
 WORKLOADS = "workloads.scheduling.k8s.io"
@@ -21,6 +22,8 @@ WHOLE = "PodGroup"
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
 KUEUE_LABEL = "kueue.x-k8s.io/pod-group-name"
 KUEUE_TOTAL = "kueue.x-k8s.io/pod-group-total-count"
+MOST_PODS = 1_000_000
+"""Of a group."""
 
 
 class Membership(NamedTuple):
@@ -59,9 +62,15 @@ def membership(pod: Pod) -> Membership | None:
     if name := labels.get(COSCHEDULING_LABEL):
         return Membership(COSCHEDULING, namespace, name)
     if name := labels.get(KUEUE_LABEL):
-        total = pod.metadata.annotations.get(KUEUE_TOTAL, "")
-        return Membership(KUEUE, namespace, name, total=int(total) if total.isdecimal() else -1)
+        return Membership(KUEUE, namespace, name, total=_total(pod.metadata.annotations.get(KUEUE_TOTAL, "")))
     return None
+
+
+def _total(text: str) -> int:
+    try:
+        return whole_number(text, 1, MOST_PODS)
+    except ValueError:
+        return -1
 
 
 class KnownGroup(NamedTuple):
@@ -128,7 +137,8 @@ class Groups:
         """
         if one.source == KUEUE:
             if one.total < 1:
-                raise Unschedulable(f"annotation {KUEUE_TOTAL}: expected how many pods the group has, as in '3'")
+                right = f"how many pods the group has, from 1 to {MOST_PODS}, as in '3'"
+                raise Unschedulable(f"annotation {KUEUE_TOTAL}: expected {right}")
             return one.total
         if one.source in self.absent and one.source == COSCHEDULING:
             return 0  # in a cluster without coscheduling its label says nothing

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
 from slacktide.kube.translate.declared_features import feature_conditions
+from slacktide.kube.translate.pod_bounds import excess
 from slacktide.kube.translate.pod_resources import ANY_ADDRESS
 from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -44,6 +45,8 @@ class PodTerms:
 
 def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_weight: int) -> PodTerms:
     """What the pod asks for; never raises. ``exclusive`` are its claims that one pod at a time may use."""
+    if problem := excess(pod, ports):
+        return PodTerms(problem=problem)
     terms = PodTerms()
 
     def attempt(part: Callable[[], None]) -> None:

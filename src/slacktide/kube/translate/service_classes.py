@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,14 +11,16 @@ from slacktide.errors import ConfigError
 from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier, WrittenMetadata
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
+from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
 from slacktide.kube.translate.priorities import priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields
+from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.hours import DAYS, clock
 from slacktide.model.service_class import LEAST_SLO, LONGEST_START, OWN, class_name, default_tiers
 from slacktide.model.workload import AGGREGATED, APPROACHES
+from slacktide.model.written_numbers import shown
 
 LOG = logging.getLogger(__name__)
 
@@ -137,17 +140,21 @@ def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
     return tuple(annotations.get(name) for name in OWN_LIMITS)
 
 
-def _stricter(promise: Promise, own: tuple[str | None, ...]) -> DisruptionLimits | None:
-    """What a workload may suffer: what its class says, and its annotations. Raises :class:`Unschedulable`."""
-    if not any(own):
-        return promise.limits
-    limits = promise.limits or DisruptionLimits()
+def _stricter(
+    promise: Promise, own: tuple[str | None, ...], allowed: Allowance, *, runs: bool
+) -> DisruptionLimits | None:
+    """What a workload may suffer: what its class says, and its annotations, as far as the class lets it.
+
+    Raises :class:`Unschedulable`. Of one that ``runs`` what cannot be counts for nothing: its class's limits hold.
+    """
+    limits = promise.limits
     for name, text in zip(OWN_LIMITS, own, strict=True):
         if text is not None:
             try:
-                limits = limits.stricter(limit_fields.limits_of_text(name.removeprefix(PREFIX), text))
+                limits = stricter(limits or DisruptionLimits(), allowed, name.removeprefix(PREFIX), text)
             except ConfigError as problem:
-                raise Unschedulable(f"annotation {name}: {problem}") from problem
+                if not runs:
+                    raise Unschedulable(f"annotation {name}: {problem}") from problem
     return limits
 
 
@@ -203,7 +210,7 @@ class Classes:
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
         self._longest_start = longest_start
-        self._promised: dict[tuple[str, str | None, str | None, tuple[str | None, ...], int, int], Promised] = {}
+        self._promised: dict[tuple[str, str | None, str | None, tuple[str | None, ...], int, int, bool], Promised] = {}
 
     def see(self, found: ServiceClass) -> None:
         """A class, new or changed."""
@@ -211,6 +218,7 @@ class Classes:
         self.broken.pop(name, None)
         try:
             promise_of(found)
+            allowance(found.spec.own_limits)
             if found.spec.approach not in APPROACHES:
                 raise ConfigError(f"approach: found {found.spec.approach!r}, expected one of {', '.join(APPROACHES)}")
             if found.spec.counts not in COUNTS:
@@ -281,7 +289,8 @@ class Classes:
         self, pod: Pod, batch: bool, template: Template | None = None, groups_priority: int | None = None
     ) -> Promised:
         """What a pod was promised, by its controller's ``template`` where that is known: whoever labels a single pod
-        changes no promise. ``groups_priority``: of the group that it starts with, in place of its own.
+        changes no promise. ``groups_priority``: of the group that it starts with, in place of its own. Of one on a node
+        annotations that cannot be count for nothing: without a promise it would be nobody's victim.
 
         Raises :class:`Unschedulable` with the reason where that cannot be told, and of these :class:`ClassIsGone`.
         """
@@ -289,10 +298,13 @@ class Classes:
         if not said.spec.priority_class_name and pod.spec.priority_class_name:
             said = Template(said.metadata, TemplateSpec(pod.spec.priority_class_name))
         priority = priority_of(pod) if groups_priority is None else groups_priority
-        return self.of_template(said, pod.metadata.namespace, batch, priority)
+        return self.of_template(said, pod.metadata.namespace, batch, priority, runs=bool(pod.spec.node_name))
 
-    def of_template(self, template: Template, namespace: str, batch: bool, pods_priority: int = 0) -> Promised:
-        """What pods of a template are promised in a namespace, of ``pods_priority``. Raises as :meth:`of`."""
+    def of_template(
+        self, template: Template, namespace: str, batch: bool, pods_priority: int = 0, *, runs: bool = False
+    ) -> Promised:
+        """What pods of a template are promised in a namespace, of ``pods_priority``; those that wait, or that ``runs``.
+        Raises as :meth:`of`."""
         name = self.name_for(template, namespace)
         found = self.classes.get(name)
         if found is None:
@@ -305,24 +317,27 @@ class Classes:
             )
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
         annotations = template.metadata.annotations
-        own, suffers, approach = annotations.get(SLO), own_limits(annotations), _approach(annotations, found, batch)
-        alpha = annotations.get(ALPHA)
+        own, suffers = annotations.get(SLO), own_limits(annotations)
+        approach, alpha = _approach(annotations, found, batch, runs=runs), annotations.get(ALPHA)
         # Who says what it was promised is as important as that. The others are told apart by their pods' priority.
         priority = 0 if own is not None or self._named_for(template) else pods_priority
-        known = self._promised.get((name, own, alpha, suffers, approach, priority))
+        key = name, own, alpha, suffers, approach, priority, runs
+        known = self._promised.get(key)
         if known is None:
             promise = promise_of(found)
-            limits = _stricter(promise, suffers)
+            limits = _stricter(promise, suffers, allowance(found.spec.own_limits), runs=runs)
             if own is not None:
-                promise = _with_own(promise, own)
+                with contextlib.suppress(*([Unschedulable] if runs else [])):
+                    promise = _with_own(promise, own)
             promise = replace(promise, priority=priority)
             if alpha is not None:
-                promise = replace(promise, alpha=min(_own_alpha(alpha), self._longest_start))
+                with contextlib.suppress(*([Unschedulable] if runs else [])):
+                    promise = replace(promise, alpha=min(_own_alpha(alpha), self._longest_start))
             if len(self._promised) >= MOST_PROMISES:
                 self._promised.clear()
             everything = _everything(found)
             known = Promised(promise, approach, name, limits, everything, alpha is not None)
-            self._promised[name, own, alpha, suffers, approach, priority] = known
+            self._promised[key] = known
         return known
 
     def remembered(self, said: str, batch: bool) -> Promised:
@@ -344,13 +359,10 @@ def _with_own(promise: Promise, text: str) -> Promise:
 
 
 def _own_slo(text: str, promise: Promise) -> float:
-    try:
-        slo = float(text)
-    except ValueError:
-        slo = float("nan")
+    slo = float(text) if limit_texts.is_slo(text) else float("nan")
     if not LEAST_SLO <= slo <= promise.slo:
         expected = f"a number from {LEAST_SLO:g} to {promise.slo:g}, the promise of its class"
-        raise Unschedulable(f"annotation {SLO}: found {text!r}, expected {expected}")
+        raise Unschedulable(f"annotation {SLO}: found {shown(text)}, expected {expected}")
     return slo
 
 
@@ -365,12 +377,14 @@ def _everything(found: ServiceClass) -> bool:
     return found.spec.counts == COUNTS[1]
 
 
-def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool) -> int:
+def _approach(annotations: Mapping[str, str], found: ServiceClass, batch: bool, *, runs: bool) -> int:
     named = annotations.get(APPROACH)
+    if runs and (batch or named not in APPROACHES):
+        named = None
     if named is not None and named not in APPROACHES:
-        raise Unschedulable(f"annotation {APPROACH}: found {named!r}, expected one of {', '.join(APPROACHES)}")
+        raise Unschedulable(f"annotation {APPROACH}: found {shown(named)}, expected one of {', '.join(APPROACHES)}")
     if batch:
         if named not in (None, APPROACHES[AGGREGATED]):
-            raise Unschedulable(f"annotation {APPROACH}: found {named!r}, but a Job's pods can only be aggregated")
+            raise Unschedulable(f"annotation {APPROACH}: found {shown(named)}, but a Job's pods can only be aggregated")
         return AGGREGATED
     return APPROACHES.index(named or found.spec.approach)

@@ -24,6 +24,10 @@ LIMITED = ("cpu", "memory")
 """Resources of which a pod may be granted more than it asks for; of all others limit and request are equal."""
 MOST_KNOWN = 10_000
 MOST_VOLUME = 1e15
+MOST_PLACES = 1_000
+"""At which users of one pod log in."""
+LONGEST_NUMBER = 64
+"""Characters."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +51,7 @@ def access_of(pod: Pod, image: str, counted: Logins = ()) -> Access:
     return Access(
         data=_read(said, DATA_OF, _volume, DATA),
         image=image,
-        logins=_read(said, USERS_AT, parse_users, USERS) or counted,
+        logins=_read(said, USERS_AT, _users, USERS) or counted,
         preferred=_read(said, PREFERRED, parse_name, NAME),
         deadline=_read(said, DEADLINE_OF, _seconds, DEADLINE),
     )
@@ -63,17 +67,30 @@ def _read(said: Mapping[str, str], name: str, parse: Callable[[str], Any], expec
 
 
 def _volume(text: str) -> float:
-    found = parse_data(text)
+    found = parse_data(_short(text))
     if not 0.0 <= found <= MOST_VOLUME:
         raise ValueError(text)
     return found
 
 
 def _seconds(text: str) -> float:
-    found = parse_deadline(text)
+    found = parse_deadline(_short(text))
     if not found > 0.0:
         raise ValueError(text)
     return found
+
+
+def _users(text: str) -> Logins:
+    if text.count(":") > MOST_PLACES:
+        raise ValueError(text)
+    return parse_users(text)
+
+
+def _short(text: str) -> str:
+    """A number's text; one of a quarter of a MiB is none."""
+    if len(text) > LONGEST_NUMBER:
+        raise ValueError(text)
+    return text
 
 
 def limit_of(pod: Pod) -> tuple[tuple[str, int], ...]:

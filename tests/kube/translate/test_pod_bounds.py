@@ -1,0 +1,123 @@
+"""How much one pod may ask: beyond a bound it is unschedulable, and costs nobody else anything."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kube.feed.test_blame import World
+from slacktide.kube.resources.objects import POD
+from slacktide.kube.translate.pod_bounds import MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES
+from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.unschedulable import Unschedulable
+from support import made_objects
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+Json = dict[str, Any]
+
+
+def term(number: int = 0, requirements: int = 1, values: int = 1, **more: Any) -> Json:
+    keys = [
+        {"key": f"k{one}", "operator": "In", "values": [f"v{value}" for value in range(values)]}
+        for one in range(requirements)
+    ]
+    return {"topologyKey": f"key-{number}", "namespaceSelector": {}, "labelSelector": {"matchExpressions": keys}} | more
+
+
+def away(count: int, **more: Any) -> Json:
+    return {"affinity": {"podAntiAffinity": {REQUIRED: [term(one, **more) for one in range(count)]}}}
+
+
+def rather(count: int) -> Json:
+    near = [{"weight": 1, "podAffinityTerm": term(one)} for one in range(count)]
+    return {"affinity": {"podAffinity": {PREFERRED: near}}}
+
+
+def spread(count: int, **more: Any) -> Json:
+    one = {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": {"matchLabels": {"a": "b"}}} | more
+    return {"topologySpreadConstraints": [one | {"topologyKey": f"key-{number}"} for number in range(count)]}
+
+
+def nodes(terms: int, requirements: int = 1) -> Json:
+    keys = [{"key": f"k{one}", "operator": "Exists"} for one in range(requirements)]
+    return {"affinity": {"nodeAffinity": {REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": keys}] * terms}}}}
+
+
+def ports(count: int) -> Json:
+    return {"containers": [{"name": "c", "ports": [{"hostPort": one + 1, "containerPort": 1} for one in range(count)]}]}
+
+
+ALLOWED_AND_ASKED: list[tuple[Json, Json, str]] = [
+    (away(MOST_TERMS), away(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected 100"),
+    (rather(MOST_TERMS), rather(101), "terms of pod affinity and topology spread constraints: found 101, expected 100"),
+    (spread(MOST_TERMS), spread(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected"),
+    (spread(50) | away(50), spread(50) | away(51), "terms of pod affinity and topology spread constraints: found 101"),
+    (away(1, requirements=MOST_KEYS), away(1, requirements=101), "requirements of a selector of pods: found 101"),
+    (
+        away(1, namespaces=["a"] * MOST_KEYS),
+        away(1, namespaces=["a"] * 101),
+        "namespaces of a term of pod affinity: found",
+    ),
+    (
+        away(1, matchLabelKeys=["a"] * 100),
+        away(1, matchLabelKeys=["a"] * 101),
+        "label keys of a term of pod affinity: f",
+    ),
+    (spread(1, matchLabelKeys=["a"] * 100), spread(1, matchLabelKeys=["a"] * 101), "label keys of a topology spread"),
+    (
+        away(10, values=MOST_VALUES // 10),
+        away(10, values=1_001),
+        "values of selectors of pods: found 10010, expected 10000",
+    ),
+    (nodes(MOST_TERMS), nodes(101), "terms of node affinity: found 101, expected 100 at most"),
+    (nodes(1, MOST_KEYS), nodes(1, 101), "requirements of a term of node affinity: found 101"),
+    (
+        {"tolerations": [{"key": "a"}] * 100},
+        {"tolerations": [{"key": "a"}] * 101},
+        "tolerations: found 101, expected 100",
+    ),
+    (
+        {"nodeSelector": {f"k{one}": "v" for one in range(100)}},
+        {"nodeSelector": {f"k{one}": "v" for one in range(101)}},
+        "labels of the node selector: found 101",
+    ),
+    (ports(MOST_PORTS), ports(257), "host ports: found 257, expected 256 at most"),
+]
+
+
+@pytest.mark.parametrize(("allowed", "asked", "problem"), ALLOWED_AND_ASKED, ids=[one[2] for one in ALLOWED_AND_ASKED])
+def test_who_asks_for_more_than_the_bound_is_told_it(allowed: Json, asked: Json, problem: str) -> None:
+    index = ConstraintIndex()
+    index.constraints_of(made_objects.pod(**allowed))
+    bad = made_objects.pod("bad", **asked)
+    with pytest.raises(Unschedulable, match=problem):
+        index.constraints_of(bad)
+
+
+@pytest.mark.parametrize("asked", [away(1_000), spread(1_000)], ids=["away", "spread"])
+@pytest.mark.parametrize("node", ["", "b"])
+def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
+    """Neither one that waits nor one that named its node itself: no other pod is looked at again."""
+    world = World()
+    world.owner(replicas=3)
+    for name in ("p", "q"):
+        world.up(name)
+    told: list[Any] = []
+    world.engine.journal = told.append
+    body = {
+        "metadata": {"name": "bad", "namespace": "default", "uid": "bad", "labels": {"slacktide.io/class": "silver"}},
+        "spec": {"schedulerName": "slacktide", "nodeName": node, "containers": [made_objects.container(cpu="1")]}
+        | asked,
+    }
+    world.mirror.see_pod(made_objects.decoded(POD, body))
+    assert world.mirror.constraints.selectors == 0
+    assert not [one for one in told if getattr(one, "uid", "") in ("p", "q")]
+    if not node:
+        assert world.feed.pods["bad"].problem == (
+            "terms of pod affinity and topology spread constraints: found 1000, expected 100 at most"
+        )
+    else:
+        assert world.engine.pods["bad"].bound, "it has its promise, and is a victim as any"
