@@ -190,7 +190,9 @@ def serve(tb: State, entries: Records, at: int) -> None:
             control["failed"] = entry["kind"]
         standstill.note(tb, entry, mine)
         hopeless_kinds.note(tb, entry, mine)
-        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"])))
+        instance_ledger.record(
+            tb, HELD, entry["row"], NOBODY, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"]))
+        )
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
     pod_groups.has_asked(tb)

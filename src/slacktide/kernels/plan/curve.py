@@ -43,8 +43,17 @@ def samples_of(tb: State, horizon: float) -> int:
 
 @kernel
 def pays(
-    base: NDArray[np.float64], count: int, step: float, horizon: float, now_missing: float, own: float,
-    sizes: NDArray[np.float64], away: NDArray[np.float64], by_away: NDArray[np.int64], place: NDArray[np.int64], first: int,
+    base: NDArray[np.float64],
+    count: int,
+    step: float,
+    horizon: float,
+    now_missing: float,
+    own: float,
+    sizes: NDArray[np.float64],
+    away: NDArray[np.float64],
+    by_away: NDArray[np.int64],
+    place: NDArray[np.int64],
+    first: int,
 ) -> bool:
     """Whether the condition holds at one horizon for the members whose ``place`` is ``first`` or later.
 

@@ -237,18 +237,18 @@ def plan_level(
         if q >= 0:
             unit[q], who[n] = n, -1 - q
             slack[n] = members.slack_together(tb, q, now)
-            lived = request_ledger.owed_lifetime(tb, q, now) / max(1, views.requests(tb)[q]["live"])
         else:
             who[n] = row
             slack[n] = members.slack_alone(tb, row, cls, now)
-            lived = now - views.admission(tb)[row]
-        budget[n] = members.budget_of(tb, cls, lived, now)
+        budget[n] = members.budget_of(tb, cls, members.lived_of(tb, row, q, now), now)
         n += 1
     if n == 0:
         return
     was = np.zeros(n, np.int64)
     for i in range(n):
-        was[i] = views.requests(tb)[-1 - who[i]]["shift"] != 0.0 if who[i] < 0 else views.instances(tb)[who[i]]["shift"] != 0
+        was[i] = (
+            views.requests(tb)[-1 - who[i]]["shift"] != 0.0 if who[i] < 0 else views.instances(tb)[who[i]]["shift"] != 0
+        )
     place = order_of(sizes[:n], slack[:n], budget[:n], was)
     before = whole(0)
     for i in range(n):
@@ -256,9 +256,13 @@ def plan_level(
     ladder = np.empty(RUNGS)
     for i in range(RUNGS):
         ladder[i] = curve.rung(span, whole(i))
-    gone = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN)
+    gone = fewest(
+        tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN
+    )
     if before > gone:
-        wary = fewest(tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN)
+        wary = fewest(
+            tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN
+        )
         gone = min(before, max(gone, wary))
     control["given_up"] += gone
     kept = whole(0)
@@ -311,7 +315,8 @@ def order_of(
     for i in range(n):
         share = slack[i] / budget[i] if budget[i] > 0.0 else -1.0
         share = max(-10.0, min(1.0, share))
-        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * (sizes[i] / largest) * 16.0 - 20.0 * was[i] + share
+        large = sizes[i] / largest if largest > 0.0 else 0.0
+        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * large * 16.0 - 20.0 * was[i] + share
     place = np.empty(n, np.int64)
     order = np.empty(n, np.int64)
     sorting.order_by(key, whole(n), order, place)
@@ -322,9 +327,19 @@ def order_of(
 
 @kernel
 def fewest(
-    tb: State, level: int, above: float, own: float, room: float, who: NDArray[np.int64], cls_of: NDArray[np.int64],
-    sizes: NDArray[np.float64], slack: NDArray[np.float64], budget: NDArray[np.float64], place: NDArray[np.int64],
-    ladder: NDArray[np.float64], reserve: float,
+    tb: State,
+    level: int,
+    above: float,
+    own: float,
+    room: float,
+    who: NDArray[np.int64],
+    cls_of: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    budget: NDArray[np.float64],
+    place: NDArray[np.int64],
+    ladder: NDArray[np.float64],
+    reserve: float,
 ) -> int:
     """How many are given up, in their order, so that the budgets of the others pay at every horizon; O(members log
     members + samples log samples)."""

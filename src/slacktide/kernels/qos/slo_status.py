@@ -257,7 +257,10 @@ def carry_on(tb: State, q: int, now: float) -> tuple[float, float, int]:
     request = views.requests(tb)[q]
     theirs = views.classes(tb)[request["cls"]]
     lifetime = request_ledger.lifetime_of(request, now)
-    delivered, slack = share(request_ledger.earned(tb, q, now), lifetime), request_ledger.weigh(tb, q, now, whole(0), 0.0)
+    delivered, slack = (
+        share(request_ledger.earned(tb, q, now), lifetime),
+        request_ledger.weigh(tb, q, now, whole(0), 0.0),
+    )
     if request_windows.is_windowed(tb, q):
         delivered = kept_in_window(tb, q, now)
     missed = is_missed(tb, q, delivered, slack)
