@@ -606,6 +606,7 @@ class Simulation:
             instant = self.next_event()
             if instant >= self.end or instant == inf:
                 break
+            self.planner.pass_time(instant)
             self.go_to(instant)
             happened = [
                 self.turn_due(),
@@ -634,7 +635,6 @@ class Simulation:
 
     def go_to(self, instant: float) -> None:
         """Let time pass, nothing else."""
-        self.planner.pass_time(instant)
         self.now = instant
         for account in self.accounts:
             account.come_to(instant)

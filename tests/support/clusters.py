@@ -148,7 +148,7 @@ class Cluster:
         """The same cluster under a plan, most of it services without an end that it has too little room for, with
         promises over windows some of which are full, or turn, within its time."""
         random = np.random.default_rng([self.seed, 0x5EED, 31])
-        workload, several = self.workload, self.workload.requests is not None
+        workload = self.workload
         endless = np.asarray(workload.duration).copy()
         endless[random.random(len(endless)) < float(_pick(random, 0.0, 0.7, 1.0, 1.0))] = np.inf
         classes = []

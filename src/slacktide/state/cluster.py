@@ -13,9 +13,9 @@ from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
-from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.place import offers
+from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -74,8 +74,8 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
     if policy.overload != "share" and "metric" in (policy.queue_order, policy.victim_order):
         which = "queue_order" if policy.queue_order == "metric" else "victim_order"
         raise ConfigError(
-            f"policy.overload: found {policy.overload!r} beside policy.{which} 'metric', expected that order to be 'importance'; "
-            "set one of the two otherwise"
+            f"policy.overload: found {policy.overload!r} beside policy.{which} 'metric', expected that order to be "
+            "'importance'; set one of the two otherwise"
         )
     rules = np.zeros(1, schema.RULES)
     score = None if own.score and not in_order(config) else builtin.SCORES[score_name(config)]

@@ -19,7 +19,7 @@ from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
-from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
+from slacktide.kernels.tables.window_records import CALENDAR, ROLLING
 
 SAMPLES = 2048
 EXACT = 2.0**36
