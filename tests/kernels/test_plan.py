@@ -179,6 +179,7 @@ def test_one_may_be_away_for_as_long_as_it_can(slo: float, budget: str, tmp_path
         if slack < 0.0:
             continue
         assert window.rolling is not None
+        longest = max(end - begin for begin, end in gone)  # it comes back once all of it is over
         ladder = np.array([window.rolling - 1.0, window.rolling / 2.0, window.rolling / 4.0])
         out, b = np.empty(3), float(budget_of(at.tables.state, 0, float(length), at.t))
         may_be_away(at.tables.state, 0, -1, 0, slack, b, 0.0, at.t, ladder, out)
