@@ -20,10 +20,12 @@ from slacktide.kernels.plan import members
 from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import callable_from_python
+from slacktide.model import ServiceClass, Window
 from slacktide.sim import RunResult
 from support.clusters import EXACT_SWITCHES, Cluster, cluster
 from support.runs import compare, core, everything, told_to_the_twin
 from support.shortages import shortage
+from support.small import Request, machines, small
 from support.standstill import Standstill, halted
 
 slack_alone, slack_together = (callable_from_python(one) for one in (members.slack_alone, members.slack_together))
@@ -61,7 +63,7 @@ def test_core_and_twin_agree_on_shortages(name: str, victims: str, tmp_path: Pat
 def test_core_and_twin_agree_on_small_shortages(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(200, 230):
-        agree(shortage(seed, 8, 200.0), f"shortage({seed}, 8, 200.0)", seen, tmp_path)
+        agree(shortage(seed, 8, 400.0), f"shortage({seed}, 8, 400.0)", seen, tmp_path)
     assert min(seen.values()) >= 5, f"clusters without shortage prove little: {seen}"
 
 
@@ -147,6 +149,32 @@ def test_core_and_twin_know_the_same(tmp_path: Path) -> None:
         seen["given up"] += same_classes(at, slow, name)
         same_members(at, slow, name, seen)
     assert min(seen.values()) >= 10, seen
+
+
+@pytest.mark.uncompiled
+@pytest.mark.parametrize(
+    ("windows", "step", "kept"),
+    [((1200.0,), 1.0, SAMPLES), ((9000.0,), 4.0, 1250), ((1200.0, 9000.0), 2.0, 1974)],
+    ids=["a ring", "coarser", "a ring that becomes coarser"],
+)
+def test_a_record_that_is_full(windows: tuple[float, ...], step: float, kept: int, tmp_path: Path) -> None:
+    """It forgets the oldest samples, or every other one where a window is longer than it: of the first class, or of one
+    whose first service comes late."""
+    classes = tuple(
+        ServiceClass(f"{length}", 0.9, 1 + rank, window=Window(rolling=length, budget="whole"))
+        for rank, length in enumerate(windows)
+    )
+    rows = [Request(0, float(at)) for at in (0, 0, 7, 20, 2500)] + [
+        Request(len(windows) - 1, at) for at in (3000.0, 3900.0)
+    ]
+    events = [(1000.0, 0, "fail"), (1300.0, 0, "repair"), (4100.0, 1, "fail")]
+    one = small(rows, machines(2.0, 1.0, 1.0), end=5000.0, cold=1.0, events=events, scheduler={"watchdog": 400.0})
+    one = replace(one, workload=replace(one.workload, classes=classes))
+    agree(one, "full", Counter(), tmp_path)
+    at, slow = stopped(one, tmp_path / "halted")
+    same_record(at, slow, "full")
+    assert (slow.planner.step, len(slow.planner.record)) == (step, pytest.approx(kept, abs=200))
+    assert len({sample[0][0] for sample in slow.planner.record}) >= 2
 
 
 def stopped(one: Cluster, folder: Path) -> tuple[Standstill, Halted]:

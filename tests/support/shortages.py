@@ -16,7 +16,7 @@ from support.small import FOREVER, Request, Several, machines, workload
 APPROACHES = ("independent", "aggregated", "concurrent", "batch")
 
 
-def shortage(seed: int, services: int = 24, end: float = 1500.0) -> Cluster:
+def shortage(seed: int, services: int = 20, end: float = 600.0) -> Cluster:
     """Up to so many services, for which there is a tenth too little room at times or all of the time.
 
     Windows are of some minutes, rolling or in turns that a calendar says; some promises are over lives. Several classes
@@ -33,15 +33,15 @@ def shortage(seed: int, services: int = 24, end: float = 1500.0) -> Cluster:
             float(pick(0.8, 0.9, 0.9, 0.95, 0.99, 1.0)),
             1 + int(pick(number, number, 0)),
             float(pick(10.0, 0.0, 25.0)),
-            window=_window(random),
-            alpha=pick(None, None, 0.0, 1.0, 6.5),
+            window=_window(random, end),
+            alpha=pick(None, None, None, 0.0, 6.5),
         )
         for number in range(int(pick(1, 2, 2, 3)))
     )
     rows: list[Request] = []
     several: list[Several] = []
     sizes = pick((1.0,), (1.0,), (1.0, 2.0), (1.0, 1.0, 4.0))
-    spread = float(pick(0.0, 12.0, 200.0))
+    spread = float(pick(0.0, 12.0, end / 8.0))
     jobs = float(pick(0.0, 0.0, 0.0, 0.2, 0.5))
     together = float(pick(0.0, 0.0, 0.3))
     while len(rows) < services:
@@ -69,20 +69,21 @@ def shortage(seed: int, services: int = 24, end: float = 1500.0) -> Cluster:
             "queue_limit": int(pick(3, 30)),
         },
         simulation={"end": end, "seed": seed, "epoch": EPOCH},
-        qos={"alpha": float(pick(0.0, 2.0, 5.0)), "startup": pick("restart", "always", "never")},
+        qos={"alpha": float(pick(0.0, 0.5, 2.0, 5.0)), "startup": pick("restart", "always", "never")},
         scheduler={"watchdog": float(pick(5.0, 10.0, 17.5))},
     )
 
 
-def _window(random: np.random.Generator) -> Window | None:
+def _window(random: np.random.Generator, end: float) -> Window | None:
     kind = random.random()
     budget = "accrued" if random.random() < 0.5 else "whole"
     if kind < 0.15:
         return None
     if kind < 0.4:
-        begins = f"1970-01-01T00:{int(random.integers(0, 20)):02}:{int(random.integers(60)):02}"
+        begins = f"1970-01-01T00:{int(random.integers(0, 1 + end // 75)):02}:{int(random.integers(60)):02}"
         return Window(calendar="1d", start=begins, budget=budget)
-    return Window(rolling=float(random.choice([60.0, 120.0, 300.0, 600.5, 1200.0, 3600.0])), budget=budget)
+    share = float(random.choice([0.1, 0.2, 0.4, 0.8, 2.4]))
+    return Window(rolling=60.0 + np.floor(end * share) / 2.0, budget=budget)
 
 
 def _hosts(random: np.random.Generator, room: float, largest: float) -> Hosts:
