@@ -46,9 +46,9 @@ class PolicySettings:
     patience: Seconds = 60.0
     """Seconds of slack by which a swap between equally important violators must pay; a swap costs a start-up."""
     overload: Literal["share", "triage", "plan"] = "plan"
-    """Where capacity does not suffice, as many promises as it can carry are kept and others given up (``triage``,
-    docs/overload.md; both orders must be ``importance``), or what is missing is spread over all (``share``, the
-    papers)."""
+    """Where capacity does not suffice, as many promises as it can carry are kept and others given up, or what lacks
+    is spread over all (``share``, the papers). ``plan``: for services, whom to give up is planned ahead, and others are
+    as under ``triage``, in each pass (docs/overload.md). Of these two both orders must be ``importance``."""
     savable: Seconds = 40.0
     """``triage``: seconds by which a slack may be negative so that the promise counts as one that can still be kept."""
     overload_patience: Seconds = 400.0
@@ -73,9 +73,9 @@ class PolicySettings:
     """Of the victims chosen on a host those stay without whom there is room as well, the last chosen asked first (as
     kube-scheduler does). ``False``: all go that were chosen until there was room (the papers)."""
     score: Text = "default"
-    """Allocation score: ``default`` (``balanced``, but priority's is ``mean``, as kube-scheduler's is),
-    ``least-requested``, ``balanced``, ``mean``, ``delay-aware``, ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, an entry
-    point's name, or ``file.py:function``."""
+    """Allocation score: ``default`` (``balanced``, but priority's is ``mean``, as kube-scheduler's is, and
+    ``packed`` while a plan is in force), ``least-requested``, ``balanced``, ``mean``, ``packed``, ``delay-aware``,
+    ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
     cost: Text = "fewest-victims"
     """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (the policy's own: qos-driven's is
     ``slack``, priority's ``fewest-victims``), or as for ``score``."""

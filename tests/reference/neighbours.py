@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from reference.state import Domain, Host, Instance
 from slacktide.model import Preference, Rule, Topology
 
-TENS = {"least-requested": 2**21, "balanced": 2**20, "mean": 2**22}
+TENS = {"least-requested": 2**21, "balanced": 2**20, "mean": 2**22, "packed": 2**20}
 """By score: what the most points are worth, 10, in units of 2^20 of the score's."""
 
 

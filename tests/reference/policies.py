@@ -51,7 +51,9 @@ def eligible(j: Instance, k: Instance, t: float, config: Config) -> bool:
         allowed = q_j < q_k and (config.policy.preempt_when == "better" or q_j < j.margin)
         allowed = allowed and not outranked(j, k)
     else:
-        allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and q_j + config.policy.patience < q_k))
+        patience = config.policy.patience if j.patience is None else j.patience
+        gives_way = q_j < max(q_k - patience, min(j.urgent, q_k - j.pressing))
+        allowed = q_j < j.margin and (j.rank < k.rank or (j.rank == k.rank and gives_way))
     if allowed and overhead_limited(j, k, config):
         return k.overhead_at(t, config) <= k.limit
     return allowed
@@ -95,6 +97,8 @@ class Pass:
     memory: int = 1
     known: placing.Map | None = None
     overloaded: frozenset[int] = frozenset()
+    planned: bool = False
+    """A plan is in force."""
 
     def order(self, waiting: Sequence[Instance]) -> list[Instance]:
         if self.mode == "priority":
@@ -198,13 +202,17 @@ class Pass:
                 taken = rest
         return tuple(taken)
 
+    def score_name(self) -> str:
+        packs = self.planned and self.config.policy.score == "default"
+        return "packed" if packs else placing.score_name(self.config)
+
     def score(self, j: Instance, host: Host, free: Amounts) -> float:
         """Allocation score of ``j`` on the host with ``free`` amounts before it comes."""
         if self.known is not None:
             compared = placing.preempting_score(j, host, free, self.known)
             if compared is not None:
                 return compared
-        name = placing.score_name(self.config)
+        name = self.score_name()
         if placing.is_compared(self.config):
             name = "mean"  # of ElasticFog, which has no score of one host
         if name not in SCORES:
@@ -246,7 +254,7 @@ class Pass:
             choose = placing.CHOICES[placing.score_name(self.config)]
             return Choice(choose(j, placing.Asked(fitting, points, hosts, self.known)))
         scores = [self.score(j, h, h.free_for(j)) for h in fitting]
-        extras = neighbours.extras(j, fitting, hosts, placing.score_name(self.config))
+        extras = neighbours.extras(j, fitting, hosts, self.score_name())
         best = max(range(len(fitting)), key=lambda i: (scores[i] + extras[i], fitting[i].tie(seed)))
         return Choice(fitting[best])
 

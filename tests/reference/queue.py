@@ -10,8 +10,8 @@ from slacktide.config import Config
 
 
 def overloaded_ranks(waiting: Iterable[Instance], t: float, config: Config) -> frozenset[int]:
-    """The ranks of which somebody who waits is late; none unless ``overload = triage``."""
-    if config.policy.overload != "triage":
+    """The ranks of which somebody who waits is late; none where ``overload = share``."""
+    if config.policy.overload == "share":
         return frozenset()
     return frozenset(j.rank for j in waiting if is_late(j, t, config))
 
@@ -33,7 +33,7 @@ def is_lost(one: Instance, t: float, config: Config) -> bool:
 def metric_keeping_work(one: Instance, t: float, config: Config) -> float:
     """Q as if stopping it discarded no work."""
     if one.request is not None and one.request.decides:
-        return one.request.metric_of(one, t, config, keeps_work=True)
+        return one.request.metric_of(one, t, config, keeps_work=True) + one.request.shift
     return one.metric_at(t, config)
 
 
@@ -51,8 +51,8 @@ def is_late(one: Instance, t: float, config: Config) -> bool:
 
 
 def falls_behind(one: Instance, q: float, config: Config) -> bool:
-    """Whether one with this metric is late."""
-    return q < one.margin and q + one.alpha < config.qos.alpha - config.policy.savable
+    """Whether one with this metric is late; where there is a plan, that says who is served."""
+    return not one.planned_for and q < one.margin and q + one.alpha < config.qos.alpha - config.policy.savable
 
 
 def qos_order(

@@ -49,6 +49,8 @@ class Request:
     """Its window; ``None``: its whole life, or its instances are judged by their own ledgers."""
     account: request_windows.Account | None = None
     """What its window asks for, from its first admission on."""
+    shift: float = 0.0
+    """By which the plan moves the metric of its instances, where its ledger decides."""
 
     @property
     def decides(self) -> bool:

@@ -12,6 +12,7 @@ from reference.amounts import Amounts, fits, minus
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
+from reference.planning import Kind, Planner
 from reference.policies import Choice, Mode, Pass
 from reference.queue import overloaded_ranks
 from reference.request_windows import Account
@@ -110,6 +111,21 @@ class Simulation:
                 j.promise = None
         every = [of_class.get(i) or windows.promise_of(one, config) for i, one in enumerate(workload.classes)]
         self.promises = [one for one in every if one is not None]
+        self.planner = Planner(config, self.kinds(workload, every), self.instances, self.hosts, lambda: self.waiting)
+
+    def kinds(self, workload: Workload, promises: Sequence[windows.Promise | None]) -> list[Kind]:
+        """Service classes as the plan sees them."""
+        qos = self.config.qos
+        return [
+            Kind(
+                one.slo,
+                self.ranks.index(order(one)),
+                on_grid(qos.alpha if one.alpha is None else one.alpha),
+                on_grid(one.margin if qos.margin is None else qos.margin),
+                promise,
+            )
+            for one, promise in zip(workload.classes, promises, strict=True)
+        ]
 
     def scale_events(self, workload: Workload) -> list[tuple[float, Request, int]]:
         """Time, request and how many instances it shall have, in the order in which they happen."""
@@ -262,6 +278,7 @@ class Simulation:
             self.leave(j)
         windows.close(j, self.now, self.config)
         j.gone = self.outcome.requests[j.row].removed = self.now
+        self.planner.ends(j, self.now)
 
     def release_next(self, request: Request) -> None:
         """A batch request's next row, if any, comes in place of one that completed; at the end nobody comes."""
@@ -292,6 +309,7 @@ class Simulation:
             self.leave(j)
             windows.close(j, self.now, self.config)
             j.gone = self.outcome.requests[j.row].completed = self.now
+            self.planner.ends(j, self.now)
             assert j.request is not None
             self.release_next(j.request)
         over = sorted((j for j in self.running if j.leaving and j.leaves_at <= self.now), key=lambda j: j.row)
@@ -417,7 +435,7 @@ class Simulation:
             resizes.take(j, j.wanted, self.config)
             self.note(j, "resized")
             return
-        this = Pass(self.now, -1, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
+        this = self.new_pass(-1)
         host = None
         if resizes.may_move(j, self.now):
             host = resizes.another_host(this, j, j.wanted, self.hosts)
@@ -463,10 +481,17 @@ class Simulation:
             return "qos-driven" if len(self.waiting) <= policy.queue_limit else "priority"
         return "priority" if policy.name in ("priority", *IN_ORDER) else "qos-driven"
 
+    def new_pass(self, number: int) -> Pass:
+        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
+        this.planned = self.planner.in_force
+        return this
+
     def run_pass(self) -> int:
         """Serve the queue once; returns how many were placed."""
         number, length = len(self.outcome.passes), len(self.waiting)
-        this = Pass(self.now, number, self.mode(), self.config, self.ranks, self.cpu, self.memory, self.map)
+        if self.mode() == "qos-driven" and self.planner.is_due(self.now):
+            self.planner.make(self.now)
+        this = self.new_pass(number)
         if this.mode == "qos-driven":
             this.overloaded = overloaded_ranks(self.waiting, self.now, self.config)
         placed_before = len(self.outcome.decisions)
@@ -581,6 +606,7 @@ class Simulation:
             instant = self.next_event()
             if instant >= self.end or instant == inf:
                 break
+            self.planner.pass_time(instant)
             self.go_to(instant)
             happened = [
                 self.turn_due(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
 from reference import chance, metric, past, windows
 from reference.amounts import Amounts, minus, plus, scale, whole
@@ -135,6 +136,15 @@ class Instance:
     leaving: bool = False
     """It was preempted, and goes on where it was until its grace period is over; no host counts it any more."""
     leaves_at: float = 0.0
+    shift: float = 0.0
+    """By which its metric is moved while the plan gives it up, where its own ledger decides; likewise below."""
+    patience: float | None = None
+    """By which an equal must have more slack to give it its place; ``None``: the settings say."""
+    urgent: float = -inf
+    """While its metric is below this, an equal gives it that has so much more as ``pressing`` says."""
+    pressing: float = 0.0
+    planned_for: bool = False
+    """The plan says who of its rank is served: none of them counts as late."""
     known: Known | None = None
     """Only within a pass."""
     decides_by: Accounting = "restart"
@@ -173,12 +183,12 @@ class Instance:
 
     def work_out_metric(self, t: float, config: Config) -> float:
         if self.request is not None and self.request.decides:
-            return self.request.metric_of(self, t, config)
+            return self.request.metric_of(self, t, config) + self.request.shift
         if self.promise is not None:
-            return windows.slack(self, t, config) - self.alpha
+            return windows.slack(self, t, config) - self.alpha + self.shift
         if self.host is None:
-            return self.key(config) - t
-        return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, self.alpha)
+            return self.key(config) - t + self.shift
+        return metric.running_metric(self.ledger_at(t, config.qos.startup), self.sigma, self.alpha) + self.shift
 
     def overhead_at(self, t: float, config: Config) -> float:
         """Preemption overhead C at ``t``: its own, or its request's."""

@@ -144,6 +144,38 @@ class Cluster:
             qos={"alpha": float(_pick(random, self.config.qos.alpha, 0.0, 3.5))},
         )
 
+    def planned(self) -> Cluster:
+        """The same cluster under a plan, most of it services without an end that it has too little room for, with
+        promises over windows some of which are full, or turn, within its time."""
+        random = np.random.default_rng([self.seed, 0x5EED, 31])
+        workload = self.workload
+        endless = np.asarray(workload.duration).copy()
+        endless[random.random(len(endless)) < float(_pick(random, 0.0, 0.7, 1.0, 1.0))] = np.inf
+        classes = []
+        for number, one in enumerate(workload.classes):
+            window: Window | None = Window(
+                rolling=float(_pick(random, 60.0, 120.0, 301.5, 3600.0)), budget=_pick(random, "accrued", "whole")
+            )
+            if random.random() < 0.25:
+                begins = f"1970-01-01T00:{int(random.integers(0, 3)):02}:{int(random.integers(60)):02}"
+                window = Window(calendar="1d", start=begins, budget=_pick(random, "accrued", "whole"))
+            if random.random() < 0.3:
+                window = None
+            slo = float(_pick(random, one.slo, 0.9, 0.8, 0.95))
+            rank = one.rank if random.random() < 0.6 else 1 + number // 2
+            alpha = _pick(random, None, None, 0.0, 1.5, 7.3)
+            classes.append(replace(one, window=window, slo=slo, rank=rank, alpha=alpha))
+        name = self.config.policy.name if self.config.policy.name != "priority" else "qos-driven"
+        orders = {"queue_order": "importance", "victim_order": "importance"}
+        score = str(_pick(random, "default", "default", self.config.policy.score))
+        work = "kept" if self.config.simulation.preempted_work == "lost" else self.config.simulation.preempted_work
+        changed = replace(workload, classes=tuple(classes), duration=endless)
+        return replace(self, workload=changed).with_(
+            policy={"name": name, "overload": "plan", "score": score, **orders},
+            simulation={"preempted_work": work, "end": float(_pick(random, 150.0, 300.25)), "epoch": EPOCH},
+            qos={"alpha": float(_pick(random, 2.0, 0.0, 3.5, 10.0))},
+        )
+
     def prioritised(self) -> Cluster:
         """The same cluster with few ranks, within which classes have priorities."""
         random = np.random.default_rng([self.seed, 0x5EED, 23])

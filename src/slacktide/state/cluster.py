@@ -71,11 +71,11 @@ class OwnCode:
 def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, record: int) -> schema.Records:
     """The settings as kernels read them; raises ConfigError where they contradict each other."""
     policy, optimize = config.policy, config.optimize
-    if policy.overload == "triage" and "metric" in (policy.queue_order, policy.victim_order):
+    if policy.overload != "share" and "metric" in (policy.queue_order, policy.victim_order):
         which = "queue_order" if policy.queue_order == "metric" else "victim_order"
         raise ConfigError(
-            f"policy.overload: found 'triage' beside policy.{which} 'metric', expected that order to be 'importance'; "
-            "set one of the two otherwise"
+            f"policy.overload: found {policy.overload!r} beside policy.{which} 'metric', expected that order to be "
+            "'importance'; set one of the two otherwise"
         )
     rules = np.zeros(1, schema.RULES)
     score = None if own.score and not in_order(config) else builtin.SCORES[score_name(config)]

@@ -6,7 +6,7 @@ preferences never come here, but for counting their marks.
 
 from __future__ import annotations
 
-from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, MEAN
+from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, MEAN, PACKED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.affinity_records import AWAY, NEAR_BY, SPREAD
@@ -245,7 +245,7 @@ def scaled(points: int, least: int, largest: int, score: int) -> int:
     full = whole(10)
     if score == LEAST_REQUESTED:
         full = whole(1 << 21)
-    elif score == BALANCED:
+    elif score == BALANCED or score == PACKED:
         full = whole(1 << 20)
     elif score == MEAN:
         full = whole(1 << 22)

@@ -82,4 +82,5 @@ def metric_now(tb: State, slot: Records, now: float) -> float:
     if slot["request"] < 0:
         return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
-    return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)
+    q = whole(slot["request"])
+    return request_ledger.weigh(tb, q, now, up, lost) + views.requests(tb)[q]["shift"]

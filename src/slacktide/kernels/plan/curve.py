@@ -1,4 +1,4 @@
-"""Whether the budgets of those who are kept pay for what is missing: a duration curve and a condition of Gale and Ryser.
+"""Whether the budgets of those kept pay for what is missing: a duration curve, and a condition of Gale and Ryser.
 
 Let v(t) be what those kept would have missed, for the demand of today, had they had the room of then. v* is the same in
 descending order: the *duration curve* of the shortage, as power systems draw one of their load. In any time a nobody

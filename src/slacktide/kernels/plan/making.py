@@ -1,6 +1,7 @@
 """The plan: class by class, the fewest are given up with which the others' budgets pay for what is missing.
 
-Each class sees what those above leave, and lends nothing to those below. While a plan is in force (``control.planned``):
+Each class sees what those above leave, and lends nothing to those below. While a plan is in force (``planned`` of
+``control``):
 
 - the more important go first and take the place of anybody less important, as by priority: their margin is FAR;
 - an equal takes a place where it has less slack by the *patience* of its class, which is a turn where turns are needed;
@@ -257,74 +258,84 @@ def plan_level(
 ) -> None:
     """Choose whom to give up of one level, and by how much an equal must be ahead there; O(members log members +
     samples log samples)."""
-    now, control = views.control(tb)["now"], views.control(tb)
-    most = count + whole(len(views.requests(tb)))
-    who, cls_of = np.empty(most, np.int64), np.empty(most, np.int64)
-    sizes, slack, budget = np.empty(most), np.empty(most), np.empty(most)
-    unit = np.empty(len(views.requests(tb)), np.int64)
-    for q in range(len(unit)):
-        unit[q] = -1
-    n, own, span = whole(0), 0.0, 0.0
-    for i in range(count):
-        row = rows[i]
-        kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
-        cls = whole(kind["cls"])
-        theirs, size = views.classes(tb)[cls], record.size_of(tb, whole(kind["shape"]))
+    who, cls_of, sizes = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
+    n = whole(find_members(tb, rows, level, who, cls_of, sizes))
+    if n == 0:
+        return
+    who, cls_of, sizes = who[:n], cls_of[:n], sizes[:n]
+    slack, budget, was = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    before, span = whole(0), 0.0
+    for i in range(n):
+        was[i] = weigh_member(tb, whole(who[i]), whole(cls_of[i]), i, slack, budget)
+        before += was[i]
+        span = max(span, members.span_of(tb, whole(cls_of[i])))
+    place, ladder = order_of(sizes, slack, budget, was), np.empty(RUNGS)
+    for i in range(RUNGS):
+        ladder[i] = curve.rung(span, whole(i))
+    gone = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.MARGIN)
+    if before > gone:
+        wary = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.TURN)
+        gone = min(before, max(gone, wary))
+    for i in range(n):
+        settle_member(tb, whole(who[i]), whole(cls_of[i]), slack[i], place[i] < gone)
+    views.control(tb)["given_up"] += gone
+    if turns and gone < n:
+        set_patience(tb, level, cls_of, budget)
+
+
+@kernel
+def find_members(
+    tb: State,
+    rows: NDArray[np.int64],
+    level: int,
+    who: NDArray[np.int64],
+    cls_of: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+) -> int:
+    """The members of a level in the order of their first rows, and what they ask for; how many; O(rows + requests).
+
+    ``who``: the row of an instance, or -1 - q of request q.
+    """
+    unit, n = np.full(len(views.requests(tb)), -1, np.int64), whole(0)
+    for i in range(len(rows)):
+        kind = views.kinds(tb)[views.instances(tb)[rows[i]]["kind"]]
+        theirs, size = views.classes(tb)[kind["cls"]], record.size_of(tb, whole(kind["shape"]))
         if theirs["level"] != level or not theirs["planned"]:
             continue
-        own += size
-        span = max(span, members.span_of(tb, cls))
-        q = whole(request_ledger.decider_of(tb, row))
+        q = whole(request_ledger.decider_of(tb, rows[i]))
         if q >= 0 and unit[q] >= 0:
             sizes[unit[q]] += size
             continue
-        sizes[n], cls_of[n] = size, cls
+        who[n], cls_of[n], sizes[n] = rows[i], kind["cls"], size
         if q >= 0:
             unit[q], who[n] = n, -1 - q
-            slack[n] = members.slack_together(tb, q, now)
-            lived = request_ledger.owed_lifetime(tb, q, now) / max(1, views.requests(tb)[q]["live"])
-        else:
-            who[n] = row
-            slack[n] = members.slack_alone(tb, row, cls, now)
-            lived = now - views.admission(tb)[row]
-        budget[n] = members.budget_of(tb, cls, lived, now)
         n += 1
-    if n == 0:
-        return
-    was = np.zeros(n, np.int64)
-    for i in range(n):
-        was[i] = shift_of(tb, who[i]) > GIVEN_UP
-    place = order_of(sizes[:n], slack[:n], budget[:n], was)
-    before = whole(0)
-    for i in range(n):
-        before += was[i]
-    ladder = np.empty(RUNGS)
-    for i in range(RUNGS):
-        ladder[i] = curve.rung(span, whole(i))
-    gone = fewest(
-        tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.MARGIN
-    )
-    if before > gone:
-        wary = fewest(
-            tb, level, above, own, room, who, cls_of, sizes[:n], slack[:n], budget[:n], place, ladder, members.TURN
-        )
-        gone = min(before, max(gone, wary))
-    control["given_up"] += gone
-    kept = whole(0)
-    for i in range(n):
-        shift = 0.0
-        views.classes(tb)[cls_of[i]]["promises"] += 1
-        if place[i] < gone:
-            views.classes(tb)[cls_of[i]]["given_up"] += 1
-            shift = AWAY - 2.0 * max(-MOST, min(MOST, slack[i]))
-        else:
-            kept += 1
-        if who[i] < 0:
-            views.requests(tb)[-1 - who[i]]["shift"] = SHIFT * np.rint(shift / SHIFT)
-        else:
-            views.instances(tb)[who[i]]["shift"] = whole(np.rint(shift / SHIFT))
-    if turns and kept > 0:
-        set_patience(tb, level, cls_of, budget[:n])
+    return n
+
+
+@kernel
+def weigh_member(
+    tb: State, who: int, cls: int, i: int, slack: NDArray[np.float64], budget: NDArray[np.float64]
+) -> bool:
+    """Write V and B of member ``i``; whether the plan before gave it up; O(outages)."""
+    now, q = views.control(tb)["now"], whole(-1 - who)
+    slack[i] = members.slack_together(tb, q, now) if who < 0 else members.slack_alone(tb, who, cls, now)
+    budget[i] = members.budget_of(tb, cls, members.lived_of(tb, who, q, now), now)
+    return shift_of(tb, who) > GIVEN_UP
+
+
+@kernel
+def settle_member(tb: State, who: int, cls: int, slack: float, is_gone: bool) -> None:
+    """Give a member up or keep it; O(1)."""
+    theirs, units = views.classes(tb)[cls], 0.0
+    theirs["promises"] += 1
+    if is_gone:
+        theirs["given_up"] += 1
+        units = np.rint((AWAY - 2.0 * max(-MOST, min(MOST, slack))) / SHIFT)
+    if who < 0:
+        views.requests(tb)[-1 - who]["shift"] = SHIFT * units
+    else:
+        views.instances(tb)[who]["shift"] = whole(units)
 
 
 @kernel
@@ -360,7 +371,8 @@ def order_of(
     for i in range(n):
         share = slack[i] / budget[i] if budget[i] > 0.0 else -1.0
         share = max(-10.0, min(1.0, share))
-        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * (sizes[i] / largest) * 16.0 - 20.0 * was[i] + share
+        large = sizes[i] / largest if largest > 0.0 else 0.0
+        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * large * 16.0 - 20.0 * was[i] + share
     place = np.empty(n, np.int64)
     order = np.empty(n, np.int64)
     sorting.order_by(key, whole(n), order, place)
@@ -374,7 +386,6 @@ def fewest(
     tb: State,
     level: int,
     above: float,
-    own: float,
     room: float,
     who: NDArray[np.int64],
     cls_of: NDArray[np.int64],

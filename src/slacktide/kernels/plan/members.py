@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from slacktide.kernels.plan import sorting
 from slacktide.kernels.plan.record import window_of
 from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
-from slacktide.kernels.qos.metric import entitled
+from slacktide.kernels.qos.metric import entitled, withheld
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.log_records import RETURNS, RETURNS_PREEMPTED
-from slacktide.kernels.tables.schema import DONE, FUTURE, REMOVED, VACANT, Records, State
+from slacktide.kernels.tables.log_records import LEAVES, RETURNS, RETURNS_PREEMPTED
+from slacktide.kernels.tables.schema import DONE, FUTURE, LEAVING, REMOVED, VACANT, Records, State
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 YOUNG = 0.2  # of the window: a budget that has just begun to accrue counts as that of so much of it
@@ -55,8 +55,11 @@ def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
         count += 1
     for i in range(control["heap"]):
         event = views.heap(tb)[i]
+        instance = views.instances(tb)[event["row"]]
         comes_back = event["kind"] == RETURNS or event["kind"] == RETURNS_PREEMPTED
-        if comes_back and views.instances(tb)[event["row"]]["state"] == VACANT:
+        is_away = instance["state"] == VACANT and comes_back
+        is_leaving = instance["state"] == LEAVING and event["kind"] == LEAVES and event["starts"] == instance["starts"]
+        if is_away or is_leaving:
             rows[count] = event["row"]
             count += 1
     return count
@@ -151,6 +154,16 @@ def slack_together(tb: State, q: int, now: float) -> float:
 
 
 @leaf
+def lived_of(tb: State, row: int, q: int, now: float) -> float:
+    """Seconds that a member has lived: of a request whose window asks for a share of its time, or of one instance
+    in the mean; O(1)."""
+    if q < 0:
+        return now - views.admission(tb)[row]
+    lived = request_ledger.owed_lifetime(tb, q, now)
+    return lived if request_windows.is_windowed(tb, q) else lived / max(1, views.requests(tb)[q]["live"])
+
+
+@leaf
 def budget_of(tb: State, cls: int, lived: float, now: float) -> float:
     """B of a member of a class that has lived so many seconds; O(1)."""
     theirs = views.classes(tb)[cls]
@@ -168,24 +181,59 @@ def budget_of(tb: State, cls: int, lived: float, now: float) -> float:
 def add_outages(
     tb: State,
     account: Records,
+    theirs: Records,
     since: float,
-    length: float,
+    e: float,
+    begun: float,
+    late: float,
     now: float,
     ladder: NDArray[np.float64],
     back: NDArray[np.float64],
 ) -> None:
-    """Add to ``back`` what of the outages that count leaves a rolling window within each of ``ladder``; O(outages)."""
+    """Add to ``back`` what of the outages that count leaves a rolling window within each of ``ladder``; O(outages).
+
+    ``e`` seconds were received ``since`` the history began. ``late`` more were lost when ``begun`` had been received,
+    which the account says only when somebody tells it.
+    """
     outages, k, before = views.outages(tb), whole(account["head"]), account["dropped"]
-    counts = False
     while k != 0:
-        counts = counts or k == account["cursor"]
-        before += outages[k]["length"]
-        if counts:
-            leaves = since + outages[k]["at"] + before + length - now
-            for i in range(len(ladder)):
-                if leaves <= ladder[i]:
-                    back[i] += outages[k]["length"]
-        k = whole(outages[k]["next"])
+        at, lost, after = outages[k]["at"], outages[k]["length"], whole(outages[k]["next"])
+        if after == 0 and at == begun:
+            lost, late = lost + late, 0.0
+        before += lost
+        if at + theirs["good"] > e:
+            add_back(lost, since + at + before + theirs["length"] - now, ladder, back)
+        k = after
+    if late > 0.0 and begun + theirs["good"] > e:
+        add_back(late, since + begun + before + late + theirs["length"] - now, ladder, back)
+
+
+@leaf
+def add_back(lost: float, leaves: float, ladder: NDArray[np.float64], back: NDArray[np.float64]) -> None:
+    """An outage leaves the window in so many seconds; O(ladder)."""
+    for i in range(len(ladder)):
+        if leaves <= ladder[i]:
+            back[i] += lost
+
+
+@kernel
+def add_returns(
+    tb: State, row: int, q: int, cls: int, now: float, ladder: NDArray[np.float64], back: NDArray[np.float64]
+) -> None:
+    """Add to ``back`` what of the outages of a member leaves its rolling window, if it has one; O(outages)."""
+    theirs = views.classes(tb)[cls]
+    if theirs["windowed"] != ROLLING:
+        return
+    if q >= 0:
+        if request_windows.is_windowed(tb, q):
+            stretch = views.stretches(tb)[q]
+            e = request_windows.received(stretch, now)
+            add_outages(tb, views.request_accounts(tb)[q], theirs, stretch["begun"], e, e, 0.0, now, ladder, back)
+        return
+    account, admission = views.accounts(tb)[row], views.admission(tb)[row]
+    e, begun = window_ledger.received_at(tb, row, now), window_ledger.received_at(tb, row, -np.inf)
+    late = withheld(now - admission, e) - account["booked"] if e > begun else 0.0
+    add_outages(tb, account, theirs, admission, e, begun, late, now, ladder, back)
 
 
 @kernel
@@ -221,22 +269,10 @@ def may_be_away(
     out: NDArray[np.float64],
 ) -> None:
     """M of a member at each horizon into ``out``, seconds; ``reserve`` of its budget is held back; O(outages)."""
-    theirs, startup = views.classes(tb)[cls], views.classes(tb)[cls]["alpha"]
+    startup, turn = views.classes(tb)[cls]["alpha"], turn_of(budget, views.classes(tb)[cls]["alpha"])
     out[:] = 0.0
-    if q >= 0:
-        lived = request_ledger.owed_lifetime(tb, q, now)
-        if not request_windows.is_windowed(tb, q):
-            lived /= max(1, views.requests(tb)[q]["live"])
-        elif theirs["windowed"] == ROLLING:
-            add_outages(
-                tb, views.request_accounts(tb)[q], views.stretches(tb)[q]["begun"], theirs["length"], now, ladder, out
-            )
-    else:
-        lived = now - views.admission(tb)[row]
-        if theirs["windowed"] == ROLLING and window_ledger.keeps_account(tb, row, cls):
-            add_outages(tb, views.accounts(tb)[row], views.admission(tb)[row], theirs["length"], now, ladder, out)
-    add_growth(tb, cls, lived, slack, now, ladder, out)
-    turn = turn_of(budget, startup)
+    add_returns(tb, row, q, cls, now, ladder, out)
+    add_growth(tb, cls, lived_of(tb, row, q, now), slack, now, ladder, out)
     for i in range(len(ladder)):
         least = max(0.0, slack + out[i] - reserve * budget - startup)
         out[i] = least / (1.0 + startup / turn) if turn > 0.0 else 0.0

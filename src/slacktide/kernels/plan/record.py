@@ -142,13 +142,22 @@ def window_of(tb: State, cls: int) -> float:
 
 
 @kernel
+def keep_every_other(samples: NDArray[np.float64], oldest: int) -> None:
+    """Of a full record every other sample, from the second of a ring that begins at ``oldest`` on; O(samples)."""
+    kept = np.empty(SAMPLES // 2)
+    for i in range(SAMPLES // 2):
+        kept[i] = samples[(oldest + 2 * i + 1) % SAMPLES]
+    for i in range(SAMPLES // 2):
+        samples[i] = kept[i]
+
+
+@kernel
 def thin_out(tb: State) -> None:
     """The record is full, and the longest window longer: keep every other sample; O(levels * samples)."""
-    control = views.control(tb)
+    control, oldest = views.control(tb), whole(views.control(tb)["samples"] % SAMPLES)
     for level in range(views.usable(tb).shape[0]):
-        for i in range(SAMPLES // 2):
-            views.usable(tb)[level, i] = views.usable(tb)[level, 2 * i + 1]
-            views.jobs_asked(tb)[level, i] = views.jobs_asked(tb)[level, 2 * i + 1]
+        keep_every_other(views.usable(tb)[level], oldest)
+        keep_every_other(views.jobs_asked(tb)[level], oldest)
     control["samples"] = SAMPLES // 2
     control["step"] *= 2.0
 
@@ -159,11 +168,8 @@ def pass_time(tb: State, now: float) -> None:
     control = views.control(tb)
     if not views.rules(tb)["plans"] or now <= control["sample_at"]:
         return
-    if control["unrecorded"]:
+    if control["unrecorded"] or control["plans"] == 0:  # before the first plan nobody has measured the cluster
         control["sample_at"] = now
-        return
-    if control["samples"] == 0 and control["queue"] + control["incoming"] + control["placed_now"] == 0:
-        control["sample_at"] = now  # nobody has come yet
         return
     if control["step"] == 0.0:
         control["step"] = FIRST_STEP

@@ -95,20 +95,28 @@ N, Q, H, R = "instances", "requests", "hosts", "resources"
 ARRAYS: dict[str, Array] = {
     # Classes, instances and requests.
     "classes": Array(
-        schema.CLASS, ("classes",), "record", "drive feasible memo place policies qos queue", "SLOs, margins, ranks"
+        schema.CLASS,
+        ("classes",),
+        "record",
+        "drive feasible memo place plan policies qos queue",
+        "SLOs, margins, ranks",
     ),
-    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible place qos queue", "what became of each"),
-    "admission": Array(F8, (N,), "s", "drive feasible qos queue", "when it begins to wait", fixed=True),
+    "instances": Array(schema.INSTANCE, (N,), "record", "drive feasible place plan qos queue", "what became of each"),
+    "admission": Array(F8, (N,), "s", "drive feasible plan qos queue", "when it begins to wait", fixed=True),
     "duration": Array(F8, (N,), "s", "drive", "useful running time until completion", fixed=True),
     "member": Array(I4, (N,), "job", "feasible", "SLOT's job, where not its kind's", SIMULATION, fixed=True),
-    "accounts": Array(windows.ACCOUNT, (N,), "record", "drive qos tables", "of promises over a window", LIVE),
-    "request_accounts": Array(windows.ACCOUNT, (Q,), "record", "drive qos tables", "of promises over a window", LIVE),
-    "stretches": Array(windows.STRETCH, (Q,), "record", "drive qos", "what share of each counts, since when", LIVE),
-    "outages": Array(windows.OUTAGE, ("outages",), "record", "qos tables", "chained by account, from 1 on", LIVE),
+    "accounts": Array(windows.ACCOUNT, (N,), "record", "drive plan qos tables", "of promises over a window", LIVE),
+    "request_accounts": Array(
+        windows.ACCOUNT, (Q,), "record", "drive plan qos tables", "of promises over a window", LIVE
+    ),
+    "stretches": Array(
+        windows.STRETCH, (Q,), "record", "drive plan qos", "what share of each counts, since when", LIVE
+    ),
+    "outages": Array(windows.OUTAGE, ("outages",), "record", "plan qos tables", "chained by account, from 1 on", LIVE),
     "turns": Array(F8, ("turns",), "s", "drive", "when calendar windows begin, class by class", LIVE, fixed=True),
-    "owner": Array(I4, (N,), "request", "drive qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
+    "owner": Array(I4, (N,), "request", "drive plan qos", "whose ledger it belongs to, or -1", LIVE, fixed=True),
     "links": Array(I4, (N, 2), "row", "drive feasible qos", "next and previous of its request on a host, or -1", LIVE),
-    "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo qos queue", "ledgers"),
+    "requests": Array(request.REQUEST, (Q,), "record", "drive feasible memo place plan qos queue", "ledgers"),
     "stirred": Array(I4, (Q,), "request", "feasible qos", "those whose hosts do not know their metric yet"),
     "request_heap": Array(request.WAITING, ("requests + 1",), "record", "drive queue", "a heap of requests that wait"),
     "scalings": Array(request.SCALE_EVENT, ("scale events",), "record", "drive", "in order of time", fixed=True),
@@ -127,8 +135,8 @@ ARRAYS: dict[str, Array] = {
         schema.LEAVER, ("leavers",), "record", "drive tables", "preempted, in their grace period", SIMULATION
     ),
     # Hosts and what is on them.
-    "hosts": Array(schema.HOST, (H,), "record", "drive feasible memo place qos", "hosts"),
-    "ceilings": Array(schema.CEILING, (H,), "record", "feasible memo qos", "bounds of metrics on each"),
+    "hosts": Array(schema.HOST, (H,), "record", "drive feasible memo place plan qos", "hosts"),
+    "ceilings": Array(schema.CEILING, (H,), "record", "feasible memo plan qos", "bounds of metrics on each"),
     "lendable": Array(I8, (H, "standings", "2 R"), "amount", "feasible", "most that each could give", TRIAGE),
     "lendable_until": Array(F8, (H, "standings"), "s", "feasible", "until when that surely holds", TRIAGE),
     "most_lendable": Array(I8, ("standings", "2 R"), "amount", "feasible", "by any host", TRIAGE),
@@ -137,12 +145,12 @@ ARRAYS: dict[str, Array] = {
     "usable": Array(F8, ("levels", "samples"), "share", "plan", "what each level and those above could use", PLAN),
     "jobs_asked": Array(F8, ("levels", "samples"), "share", "plan", "what jobs of them asked for", PLAN),
     "room": Array(F8, (R,), "amount", "plan", "what all hosts have"),
-    "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place tables", "instances on each"),
-    "free": Array(I8, (H, R), "amount", "drive feasible place", "what is left of each"),
-    "capacity": Array(I8, (H, R), "amount", "drive feasible memo place", "what each has", fixed=True),
+    "slots": Array(schema.SLOT, (H, "slots"), "record", "drive feasible memo place plan tables", "instances on each"),
+    "free": Array(I8, (H, R), "amount", "drive feasible place plan", "what is left of each"),
+    "capacity": Array(I8, (H, R), "amount", "drive feasible memo place plan", "what each has", fixed=True),
     "scale": Array(F8, (H, 2), "2^40 / amount", "drive feasible place", "over its CPU and memory", fixed=True),
     "demand": Array(
-        I8, ("shapes", R), "amount", "drive feasible memo place policies", "what an instance takes", fixed=True
+        I8, ("shapes", R), "amount", "drive feasible memo place plan policies", "what an instance takes", fixed=True
     ),
     "limit": Array(I8, ("shapes", R), "amount", "feasible place", "most that is granted", NETWORK, fixed=True),
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
@@ -168,7 +176,9 @@ ARRAYS: dict[str, Array] = {
     "gamma": Array(F8, ("counts",), "s", "place", "what the first, ... instance costs the next", NETWORK, fixed=True),
     "omega": Array(F8, (H,), "s", "place", "scratch: delays", NETWORK),
     # Kinds, and what they ask of others.
-    "kinds": Array(schema.KIND, ("kinds",), "record", "drive feasible memo place policies queue", "and what failed"),
+    "kinds": Array(
+        schema.KIND, ("kinds",), "record", "drive feasible memo place plan policies queue", "and what failed"
+    ),
     "counters": Array(affinity.COUNTER, ("counters",), "record", "feasible", "marks that are counted by domain"),
     "tallies": Array(I8, ("domains",), "instances", "feasible", "by counter and domain"),
     "domain": Array(I4, ("topologies", H), "domain", "feasible", "that of a host, or -1", fixed=True),
@@ -197,11 +207,11 @@ ARRAYS: dict[str, Array] = {
     "guard": Array(F8, (N,), "s", "drive feasible", "it is not preempted before", LIVE, fixed=True),
     "nominated": Array(I8, (N, 2), "host, flag", "place", "by others while it waits, or -1; room is kept", LIVE),
     # The queue, and what is known of a pair on all hosts.
-    "queue": Array(schema.ENTRY, ("waiting",), "record", "drive place queue tables", "who waits, in order"),
-    "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive queue", "who waits since the last pass"),
+    "queue": Array(schema.ENTRY, ("waiting",), "record", "drive place plan queue tables", "who waits, in order"),
+    "incoming": Array(schema.ENTRY, ("waiting",), "record", "drive plan queue", "who waits since the last pass"),
     "order": Array(I8, ("waiting",), "place in the queue", "drive queue", "the order of the pass"),
     "failures": Array(schema.FAILURE, ("classes that keep some", "failures"), "record", "memo", "of the present pass"),
-    "shared": Array(schema.SHARED, ("sets",), "record", "drive place", "evaluations of a pair on all hosts"),
+    "shared": Array(schema.SHARED, ("sets",), "record", "drive place plan", "evaluations of a pair on all hosts"),
     "shared_cost": Array(F8, ("sets", H, "levels + 1"), "cost", "place", "by importance of the victims"),
     "shared_wait": Array(F8, ("sets", H), "s", "place", "how long the last victim may take to go"),
     "shared_limit": Array(F8, ("sets", H), "s", "place", "holds for metrics below; -inf: infeasible"),
@@ -216,7 +226,7 @@ ARRAYS: dict[str, Array] = {
     "offer_costs": Array(F8, ("nodes", 5, "levels + 1"), "cost", "place", "of so many victims, by node", MANY),
     "offer_tie": Array(I8, ("nodes",), "tie", "place", "the largest below, by node", MANY),
     # What is to happen.
-    "heap": Array(log.INSTANCE_EVENT, ("ahead",), "record", "drive tables", "what instances have ahead of them"),
+    "heap": Array(log.INSTANCE_EVENT, ("ahead",), "record", "drive plan tables", "what instances have ahead of them"),
     "visits": Array(I8, ("visits",), "row * hosts + host + 1", "drive tables", "hash set, beyond first hosts; 0: none"),
     "hot": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),
     "cold": Array(F8, ("drawn",), "s", "drive", "start-up delays to draw from", fixed=True),

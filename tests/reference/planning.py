@@ -1,0 +1,458 @@
+"""Whom to give up where there is lastingly too little room (docs/plan.md), in the plainest way.
+
+Once a plan is due all is worked out anew from what happened so far. Between plans only margins, patience and shifts of
+instances say what it decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil, inf
+
+from reference import metric, windows
+from reference.requests import Request
+from reference.state import Host, Instance
+from slacktide.config import Config
+
+SAMPLES, FIRST_STEP = 2048, 1.0
+EXACT = 2.0**36
+FAR, AWAY, MOST, SHIFT = 2.0**34, 2.0**32, 2.0**29, 4.0
+PLANS, SOONEST = 720, 32
+RUNGS, CAUTION = 12, 10.0
+YOUNG, TURN, LONGEST_TURN, STARTS, MARGIN, AGES = 0.2, 0.15, 0.8, 0.1, 0.02, 10
+
+
+def exact(share: float) -> float:
+    """In steps of which sums are exact."""
+    return round(share * EXACT) / EXACT
+
+
+@dataclass
+class Kind:
+    """A service class, and what the last census says of it."""
+
+    slo: float
+    level: int
+    alpha: float
+    margin: float
+    promise: windows.Promise | None
+    """Its window; ``None``: its promise is over lives."""
+    ended: int = 0
+    lived: float = 0.0
+    alive: int = 0
+    age: float = 0.0
+    oldest: float = 0.0
+    asked: float = 0.0
+    job: bool = False
+    planned: bool = False
+    patience: float | None = None
+    urgent: float = -inf
+    pressing: float = 0.0
+
+    @property
+    def of_lives(self) -> bool:
+        return self.promise is None
+
+    @property
+    def whole(self) -> bool:
+        return self.promise is not None and self.promise.whole
+
+    def window(self) -> float:
+        """Seconds of its window, of a calendar the present one."""
+        if self.promise is None:
+            return inf
+        return self.promise.rolling or self.promise.ends - self.begins()
+
+    def begins(self) -> float:
+        assert self.promise is not None
+        return self.promise.turns[self.promise.at]
+
+    def life(self) -> float:
+        """How long one of it lives: as for times to a failure of which some are not over."""
+        return self.oldest if self.ended == 0 else (self.lived + self.age) / self.ended
+
+    def span(self) -> float:
+        """Seconds over which it is planned for."""
+        return max(1.0, self.life()) if self.of_lives else self.window()
+
+    def is_short(self, longest: float) -> bool:
+        return (self.of_lives or self.ended > 0) and self.life() * AGES < longest
+
+    def turns_over(self) -> bool:
+        return self.of_lives and self.ended * AGES > self.alive
+
+    def is_young(self) -> bool:
+        return self.of_lives and self.slo < 1.0 and (1.0 - self.slo) * self.oldest < 2.0 * self.alpha / STARTS
+
+
+def turn_of(budget: float, startup: float) -> float:
+    """By how much more slack an equal gives its place."""
+    return min(LONGEST_TURN * budget, max(TURN * budget, startup / STARTS))
+
+
+@dataclass(eq=False)
+class Member:
+    """An instance that its own ledger decides for, or those of a request whose ledger does."""
+
+    first: Instance
+    kind: Kind
+    size: float
+    slack: float = 0.0
+    budget: float = 0.0
+
+    @property
+    def request(self) -> Request | None:
+        """Whose ledger decides."""
+        return self.first.request if self.first.request is not None and self.first.request.decides else None
+
+    @property
+    def shift(self) -> float:
+        return self.first.shift if self.request is None else self.request.shift
+
+    def give_up(self, shift: float) -> None:
+        if self.request is None:
+            self.first.shift = shift
+        else:
+            self.request.shift = shift
+
+    def slack_at(self, t: float, config: Config) -> float:
+        """Seconds until its promise breaks, were all of it away from now on."""
+        one, request = self.first, self.request
+        accounting = config.qos.startup
+        if request is not None:
+            live = len(request.live())
+            if request.account is not None:
+                account = request.account
+                return account.rolling(0, live) if account.promise.rolling else account.calendar(0, live)
+            return (metric.earned(request.running(t, accounting), one.sigma) - request.lifetime(t)) / live
+        if one.promise is not None:
+            return windows.slack(one, t, config)
+        return metric.earned(one.ledger_at(t, accounting).e, one.sigma) - one.lifetime(t)
+
+    def lived(self, t: float) -> float:
+        request = self.request
+        if request is None:
+            return self.first.lifetime(t)
+        return request.lifetime(t) / len(request.live()) if request.account is None else request.account.owed_lifetime()
+
+    def budget_at(self, t: float) -> float:
+        """Of its window, or of what it has lived of it."""
+        kind, lived = self.kind, self.lived(t)
+        promise = kind.promise
+        if promise is not None and promise.whole:
+            return promise.rolling - promise.good if promise.rolling else promise.budget(promise.at)
+        if promise is not None:
+            lived = min(lived, kind.span(), t - kind.begins() if promise.turns else inf)
+        return (1.0 - kind.slo) * max(lived, YOUNG * kind.span())
+
+    def outages(self, t: float, config: Config) -> list[tuple[float, float]]:
+        """Seconds of each outage that counts in its rolling window, and when that is over."""
+        request, one, promise = self.request, self.first, self.kind.promise
+        if promise is None or not promise.rolling or (request is not None and request.account is None):
+            return []
+        if request is None:
+            kept, _ = windows.outages_of(windows.lost_now(one, t, config), promise)
+            e = one.ledger_at(t, config.qos.startup).e
+            return [(outage.length, outage.end) for outage in kept if outage.at + promise.good > e]
+        account = request.account
+        assert account is not None
+        found = []
+        several, before = account.outages()
+        for outage in several:
+            before += outage.length
+            if outage.at + promise.good > account.received:
+                found.append((outage.length, account.begun + outage.at + before))
+        return found
+
+    def back(self, horizon: float, t: float, config: Config) -> float:
+        """What of its budget returns within the horizon."""
+        kind, promise = self.kind, self.kind.promise
+        returns = 0.0
+        for length, end in self.outages(t, config):
+            assert promise is not None
+            if end + promise.rolling - t <= horizon:
+                returns += length
+        left = inf
+        if promise is not None:
+            left = max(0.0, promise.rolling - self.lived(t)) if promise.rolling else promise.ends - t
+        if not kind.whole:
+            returns += (1.0 - kind.slo) * max(0.0, min(horizon, left) - max(0.0, self.slack))
+        if promise is not None and promise.turns and horizon > left:
+            following = promise.budget(promise.at + 1) if promise.whole else (1.0 - kind.slo) * (horizon - left)
+            returns += following
+        return returns
+
+    def away(self, horizon: float, reserve: float, t: float, config: Config) -> float:
+        """For how long it may be away within the horizon, in turns; so much of its budget is held back."""
+        turn = turn_of(self.budget, self.kind.alpha)
+        if not turn > 0.0:
+            return 0.0
+        least = self.slack + self.back(horizon, t, config) - reserve * self.budget - self.kind.alpha
+        return max(0.0, least) / (1.0 + self.kind.alpha / turn)
+
+
+def order(members: Sequence[Member]) -> list[Member]:
+    """Of giving up: broken ones, then the large, then those that were given up before, then who has lost most."""
+    largest = max(m.size for m in members)
+
+    def key(m: Member) -> float:
+        share = max(-10.0, min(1.0, m.slack / m.budget if m.budget > 0.0 else -1.0))
+        large = m.size / largest if largest > 0.0 else 0.0
+        return -1e5 * (m.slack < 0.0) - 1e3 * large * 16.0 - 20.0 * (m.shift != 0.0) + share
+
+    return sorted(members, key=key)
+
+
+def pays(
+    base: Sequence[float], step: float, horizon: float, now_missing: float, kept: Sequence[tuple[float, float]]
+) -> bool:
+    """Whether turns exist for those kept, (m, size) of each, the smallest m first (D. Gale, H. J. Ryser, 1957).
+
+    ``base`` is what was missing without them, a sample each ``step``; ``now_missing`` the same of now.
+    """
+    own = sum(size for _, size in kept)
+    seen = min(horizon, len(base) * step)
+    over = max(seen, horizon / CAUTION)
+    stretch, pad = horizon / over, over - seen
+    curve = [(value, step * (seen / (len(base) * step))) for value in sorted(base, reverse=True)]
+    if pad > 0.0:
+        curve.insert(next((i for i, (v, _) in enumerate(curve) if now_missing >= v), len(curve)), (now_missing, pad))
+    owed = passed = 0.0
+    for missing, length in curve:
+        value = min(own, missing + own)
+        if value <= 0.0:
+            break
+        owed += value * length * stretch
+        passed += length * stretch
+        lent, rate = 0.0, own
+        for m, size in kept:
+            if m <= passed:
+                lent += size * m
+                rate -= size
+        if owed > lent + rate * passed + 1e-9 * own * horizon:
+            return False
+    return True
+
+
+class Planner:
+    """What is kept between plans: the record of the shortage, how long instances of each class lived."""
+
+    def __init__(
+        self,
+        config: Config,
+        kinds: Sequence[Kind],
+        instances: Sequence[Instance],
+        hosts: Sequence[Host],
+        waiting: Callable[[], Sequence[Instance]],
+    ) -> None:
+        self.config, self.kinds, self.instances, self.hosts, self.waiting = config, kinds, instances, hosts, waiting
+        self.plans = config.policy.overload == "plan" and config.policy.name in ("qos-driven", "hybrid")
+        self.levels = 1 + max((kind.level for kind in kinds), default=0)
+        self.record: list[tuple[list[float], list[float]]] = []
+        """Of each sample by level what it and those above could use, and what jobs of them asked for."""
+        self.step, self.sample_at = 0.0, 0.0
+        self.made, self.born, self.due_at = 0, 0.0, 0.0
+        self.unrecorded = self.in_force = False
+        self.room = [0 for _ in hosts[0].capacity] if hosts else []
+        self.turns = self.gave_up = 0
+        """Plans that had members take turns, and that gave somebody up."""
+
+    def kind(self, j: Instance) -> Kind:
+        return self.kinds[j.service_class]
+
+    def ends(self, j: Instance, t: float) -> None:
+        """It is no more."""
+        self.kind(j).ended += 1
+        self.kind(j).lived += t - j.admission
+
+    # The record
+
+    def size(self, j: Instance) -> float:
+        """What its demand takes of all hosts, as the largest share of any resource."""
+        return exact(max((d / r for d, r in zip(j.demand, self.room, strict=True) if r > 0), default=0.0))
+
+    def free(self) -> float:
+        """What is free on hosts that are up, as the least share of any resource."""
+        up = [host.free() for host in self.hosts if host.up]
+        return exact(
+            min((sum(max(0, f[r]) for f in up) / room for r, room in enumerate(self.room) if room > 0), default=0.0)
+        )
+
+    def longest_window(self) -> float:
+        return max((kind.window() for kind in self.kinds if kind.planned), default=inf)
+
+    def pass_time(self, now: float) -> None:
+        """Since the last instant things stood as they do."""
+        if not self.plans or now <= self.sample_at:
+            return
+        if self.unrecorded or self.made == 0:
+            self.sample_at = now
+            return
+        self.step = self.step or FIRST_STEP
+        sample = self.sample()
+        self.thin_out()
+        while self.sample_at < now:
+            self.record.append(sample)
+            self.sample_at += self.step
+            self.thin_out()
+        del self.record[:-SAMPLES]
+
+    def thin_out(self) -> None:
+        if len(self.record) >= SAMPLES and self.step * SAMPLES < self.longest_window():
+            self.record = self.record[-SAMPLES:][1::2]
+            self.step *= 2.0
+
+    def sample(self) -> tuple[list[float], list[float]]:
+        there, waiting = [j for host in self.hosts for j in host.instances], self.waiting()
+        services = [j for j in waiting if not self.kind(j).job and not is_given_up(j)]
+        jobs = [j for j in waiting if self.kind(j).job]
+        waits = min((self.kind(j).level for j in services), default=self.levels)
+        room = sum((self.size(j) for j in there), 0.0) + (0.0 if services or jobs else self.free())
+        usable, asked = [], []
+        for level in range(self.levels):
+            held = [j for j in there if self.kind(j).level <= level]
+            if level >= waits:  # but those of its own level that are given up
+                held = [j for j in held if self.kind(j).level < level or not is_given_up(j)]
+                usable.append(sum((self.size(j) for j in held), 0.0))
+            else:
+                usable.append(room)
+            of_jobs = [j for j in (*there, *jobs) if self.kind(j).job and self.kind(j).level <= level]
+            asked.append(sum((self.size(j) for j in of_jobs), 0.0))
+        return usable, asked
+
+    # The plan
+
+    def is_due(self, now: float) -> bool:
+        return self.plans and now >= self.due_at
+
+    def interval(self, now: float) -> float:
+        shortest = min((kind.window() for kind in self.kinds if kind.planned), default=inf)
+        return max(1.0, min((now - self.born) / SOONEST, shortest / PLANS))
+
+    def make(self, now: float) -> None:
+        """Make a plan, and let it be in force."""
+        if self.made == 0:
+            self.born = now
+        self.made += 1
+        self.due_at = now + self.interval(now)
+        self.room = [sum(host.capacity[r] for host in self.hosts) for r in range(len(self.room))]
+        live = [j for j in self.instances if j.admitted and j.gone is None]
+        was = self.in_force
+        self.take_census(live, now)
+        self.sort_out()
+        if self.in_force or was:
+            for j in live:
+                if not self.kind(j).planned:
+                    Member(j, self.kind(j), 0.0).give_up(0.0)
+            self.plan_levels(live, now)
+        self.tell()
+
+    def take_census(self, live: Sequence[Instance], now: float) -> None:
+        for number, kind in enumerate(self.kinds):
+            theirs = [j for j in live if j.service_class == number]
+            ages = [now - j.admission for j in theirs]
+            kind.alive, kind.age, kind.oldest = len(theirs), sum(ages), max(ages, default=0.0)
+            kind.asked = sum(self.size(j) for j in theirs)
+        there = [kind for kind in self.kinds if kind.alive]
+        longest = max((kind.span() for kind in there), default=0.0)
+        for kind in self.kinds:
+            kind.job = kind.is_short(longest)
+        busy, young = any(kind.turns_over() for kind in there), any(kind.is_young() for kind in there)
+        self.unrecorded = busy and all(kind.of_lives or kind.job for kind in self.kinds)
+        for kind in self.kinds:
+            kind.job = kind.job or ((busy or young) and kind.of_lives)
+
+    def sort_out(self) -> None:
+        """Whom the plan is for, as if nobody took turns."""
+        for kind in self.kinds:
+            kind.planned = kind.alive > 0 and not kind.job
+            kind.patience, kind.urgent = FAR if kind.planned else None, -inf
+        self.in_force = any(kind.planned for kind in self.kinds)
+
+    def plan_levels(self, live: Sequence[Instance], now: float) -> None:
+        room = self.free() + sum(self.size(j) for host in self.hosts for j in host.instances)
+        last, above = max((kind.level for kind in self.kinds if kind.planned), default=0), 0.0
+        for level in range(self.levels):
+            asked = sum(kind.asked for kind in self.kinds if kind.level <= level)
+            members = self.members_of(level, live, now)
+            if members:
+                self.plan_level(level, members, above, room, asked > room or level == last, now)
+            above += sum(kind.asked for kind in self.kinds if kind.level == level and kind.planned)
+
+    def members_of(self, level: int, live: Sequence[Instance], now: float) -> list[Member]:
+        """In the order of their first rows."""
+        found: dict[object, Member] = {}
+        for j in live:
+            kind = self.kind(j)
+            if kind.level == level and kind.planned:
+                decides = j.request if j.request is not None and j.request.decides else j
+                found.setdefault(decides, Member(j, kind, 0.0)).size += self.size(j)
+        for m in found.values():
+            m.slack, m.budget = m.slack_at(now, self.config), m.budget_at(now)
+        return list(found.values())
+
+    def plan_level(
+        self, level: int, members: Sequence[Member], above: float, room: float, turns: bool, now: float
+    ) -> None:
+        ordered = order(members)
+        before = sum(m.shift != 0.0 for m in members)
+        gone = self.fewest(level, ordered, above, room, MARGIN, now)
+        if before > gone:
+            gone = min(before, max(gone, self.fewest(level, ordered, above, room, TURN, now)))
+        for place, m in enumerate(ordered):
+            shift = AWAY - 2.0 * max(-MOST, min(MOST, m.slack)) if place < gone else 0.0
+            m.give_up(SHIFT * round(shift / SHIFT))
+        self.gave_up += gone > 0
+        if turns and gone < len(members):
+            self.set_patience(level, members)
+
+    def set_patience(self, level: int, members: Sequence[Member]) -> None:
+        """By how much more slack an equal gives its place."""
+        for kind in self.kinds:
+            budgets = [m.budget for m in members if m.kind is kind]
+            total = 0.0
+            for budget in budgets:  # in this order, without the care that sum takes for rounding
+                total += budget
+            if kind.level == level and total > 0.0:
+                mean = total / len(budgets)
+                kind.patience = turn_of(mean, kind.alpha)
+                kind.urgent = MARGIN * mean + kind.alpha
+                kind.pressing = min(kind.patience, max(MARGIN * mean, 3.0 * kind.alpha))
+                self.turns += 1
+
+    def fewest(
+        self, level: int, ordered: Sequence[Member], above: float, room: float, reserve: float, now: float
+    ) -> int:
+        """How many are given up, in this order, so that the budgets of the others pay at every horizon."""
+        span, gone = max(m.kind.span() for m in ordered), 0
+        for rung in range(RUNGS):
+            horizon = span / 2.0**rung
+            count = min(len(self.record), max(1, ceil(horizon / self.step))) if self.step > 0.0 else 0
+            base = [self.missing(level, sample) + above for sample in self.record[len(self.record) - count :]]
+            away = {m: m.away(horizon, reserve, now, self.config) for m in ordered}
+            while gone < len(ordered):
+                # Equal ones in the order of their first rows, as sums depend on it.
+                kept = sorted(ordered[gone:], key=lambda m: (away[m], m.first.row))
+                if pays(base, self.step, horizon, above - room, [(away[m], m.size) for m in kept]):
+                    break
+                gone += 1
+        return gone
+
+    def missing(self, level: int, sample: tuple[list[float], list[float]]) -> float:
+        """What was missing for jobs above the level alone; negative: left for others."""
+        usable, asked = sample
+        return (asked[level - 1] if level > 0 else 0.0) - usable[level]
+
+    def tell(self) -> None:
+        """What is in force for each instance."""
+        for j in self.instances:
+            kind = self.kind(j)
+            j.margin = FAR if kind.planned else kind.margin
+            j.patience, j.urgent, j.pressing = kind.patience, kind.urgent, kind.pressing
+            both = any(one.level == kind.level and one.planned != kind.planned for one in self.kinds)
+            j.planned_for = kind.planned or both
+
+
+def is_given_up(j: Instance) -> bool:
+    return Member(j, Kind(1.0, 0, 0.0, 0.0, None), 0.0).shift != 0.0
