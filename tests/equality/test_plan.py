@@ -205,7 +205,7 @@ def same_classes(at: Standstill, slow: Halted, name: str) -> bool:
             assert theirs[field] == getattr(kind, field), f"{name}, {field}"
         patience = slow.config.policy.patience if kind.patience is None else kind.patience
         assert (theirs["patience"], theirs["urgent"]) == (patience, kind.urgent), name
-        assert theirs["margin"] == (planning.FAR if kind.planned else kind.margin), name
+        assert theirs["margin"] == (planning.FAR if kind.planned or kind.behind else kind.margin), name
         if kind.urgent > -np.inf:
             assert theirs["pressing"] == kind.pressing, name
     return bool((at.tables["classes"]["given_up"] > 0).any())

@@ -17,8 +17,9 @@ from slacktide.config import Config
 
 SAMPLES, FIRST_STEP = 2048, 1.0
 EXACT = 2.0**36
-FAR, AWAY, MOST, SHIFT = 2.0**34, 2.0**32, 2.0**29, 4.0
-PLANS, SOONEST = 720, 32
+FAR, AWAY, BEHIND, MOST, SHIFT = 2.0**34, 2.0**32, 2.0**31, 2.0**29, 4.0
+GIVEN_UP = 1.25 * BEHIND
+PLANS, SOONEST, PARTS = 720, 32, 4.0
 RUNGS, CAUTION = 12, 10.0
 YOUNG, TURN, LONGEST_TURN, STARTS, MARGIN, AGES = 0.2, 0.15, 0.8, 0.1, 0.02, 10
 
@@ -46,6 +47,8 @@ class Kind:
     asked: float = 0.0
     job: bool = False
     planned: bool = False
+    behind: bool = False
+    """Its jobs come behind the services of its level."""
     patience: float | None = None
     urgent: float = -inf
     pressing: float = 0.0
@@ -199,7 +202,7 @@ def order(members: Sequence[Member]) -> list[Member]:
     def key(m: Member) -> float:
         share = max(-10.0, min(1.0, m.slack / m.budget if m.budget > 0.0 else -1.0))
         large = m.size / largest if largest > 0.0 else 0.0
-        return -1e5 * (m.slack < 0.0) - 1e3 * large * 16.0 - 20.0 * (m.shift != 0.0) + share
+        return -1e5 * (m.slack < 0.0) - 1e3 * large * 16.0 - 20.0 * (m.shift > GIVEN_UP) + share
 
     return sorted(members, key=key)
 
@@ -252,7 +255,7 @@ class Planner:
         self.record: list[tuple[list[float], list[float]]] = []
         """Of each sample by level what it and those above could use, and what jobs of them asked for."""
         self.step, self.sample_at = 0.0, 0.0
-        self.made, self.born, self.due_at = 0, 0.0, 0.0
+        self.made, self.born, self.due_at, self.soon_at = 0, 0.0, 0.0, 0.0
         self.unrecorded = self.in_force = False
         self.room = [0 for _ in hosts[0].capacity] if hosts else []
         self.turns = self.gave_up = 0
@@ -324,7 +327,19 @@ class Planner:
     # The plan
 
     def is_due(self, now: float) -> bool:
-        return self.plans and now >= self.due_at
+        if not self.plans or now < self.soon_at:
+            return False
+        return now >= self.due_at or any(self.kind(j).planned and not is_given_up(j) for j in self.waiting())
+
+    def waits(self, j: Instance) -> None:
+        """It may have come since the plan was made."""
+        if j.shift == 0.0 and self.kind(j).behind:
+            j.shift = BEHIND
+
+    def joins(self, j: Instance) -> None:
+        """As :meth:`waits`, of its request."""
+        if j.request is not None and j.request.shift == 0.0 and self.kind(j).behind:
+            j.request.shift = BEHIND
 
     def interval(self, now: float) -> float:
         shortest = min((kind.window() for kind in self.kinds if kind.planned), default=inf)
@@ -339,13 +354,16 @@ class Planner:
         self.room = [sum(host.capacity[r] for host in self.hosts) for r in range(len(self.room))]
         live = [j for j in self.instances if j.admitted and j.gone is None]
         was = self.in_force
+        self.soon_at = self.due_at
         self.take_census(live, now)
         self.sort_out()
         if self.in_force or was:
             for j in live:
                 if not self.kind(j).planned:
-                    Member(j, self.kind(j), 0.0).give_up(0.0)
+                    Member(j, self.kind(j), 0.0).give_up(BEHIND if self.kind(j).behind else 0.0)
             self.plan_levels(live, now)
+            turn = min((FAR if k.patience is None else k.patience for k in self.kinds if k.planned), default=inf)
+            self.soon_at = min(self.due_at, now + max(1.0, turn / PARTS))
         self.tell()
 
     def take_census(self, live: Sequence[Instance], now: float) -> None:
@@ -359,16 +377,18 @@ class Planner:
         for kind in self.kinds:
             kind.job = kind.is_short(longest)
         busy, young = any(kind.turns_over() for kind in there), any(kind.is_young() for kind in there)
-        self.unrecorded = busy and all(kind.of_lives or kind.job for kind in self.kinds)
-        for kind in self.kinds:
-            kind.job = kind.job or ((busy or young) and kind.of_lives)
+        services = [kind for kind in there if not kind.job]
+        windows = any(not kind.of_lives for kind in services)
+        self.unrecorded = busy and not windows
+        self.in_force = bool(services) and (windows or not (busy or young))
 
     def sort_out(self) -> None:
-        """Whom the plan is for, as if nobody took turns."""
+        """Whom the plan is for, as if nobody took turns; jobs of their levels come behind them."""
         for kind in self.kinds:
-            kind.planned = kind.alive > 0 and not kind.job
-            kind.patience, kind.urgent = FAR if kind.planned else None, -inf
-        self.in_force = any(kind.planned for kind in self.kinds)
+            kind.planned = self.in_force and not kind.job
+        for kind in self.kinds:
+            kind.behind = self.in_force and kind.job and any(k.planned and k.level == kind.level for k in self.kinds)
+            kind.patience, kind.urgent = FAR if kind.planned or kind.behind else None, -inf
 
     def plan_levels(self, live: Sequence[Instance], now: float) -> None:
         room = self.free() + sum(self.size(j) for host in self.hosts for j in host.instances)
@@ -396,7 +416,7 @@ class Planner:
         self, level: int, members: Sequence[Member], above: float, room: float, turns: bool, now: float
     ) -> None:
         ordered = order(members)
-        before = sum(m.shift != 0.0 for m in members)
+        before = sum(m.shift > GIVEN_UP for m in members)
         gone = self.fewest(level, ordered, above, room, MARGIN, now)
         if before > gone:
             gone = min(before, max(gone, self.fewest(level, ordered, above, room, TURN, now)))
@@ -448,11 +468,11 @@ class Planner:
         """What is in force for each instance."""
         for j in self.instances:
             kind = self.kind(j)
-            j.margin = FAR if kind.planned else kind.margin
+            j.margin = FAR if kind.planned or kind.behind else kind.margin
             j.patience, j.urgent, j.pressing = kind.patience, kind.urgent, kind.pressing
             both = any(one.level == kind.level and one.planned != kind.planned for one in self.kinds)
             j.planned_for = kind.planned or both
 
 
 def is_given_up(j: Instance) -> bool:
-    return Member(j, Kind(1.0, 0, 0.0, 0.0, None), 0.0).shift != 0.0
+    return Member(j, Kind(1.0, 0, 0.0, 0.0, None), 0.0).shift > GIVEN_UP

@@ -148,7 +148,8 @@ class Simulation:
         self.outcome.requests[j.row].admitted = True
         self.outcome.requests[j.row].admission = j.admission
         self.outcome.requests[j.row].pending = sum(seconds for _, seconds, _ in j.pieces)
-        self.waiting.append(j)
+        self.wait(j)
+        self.planner.joins(j)
 
     def start(self, j: Instance, host: Host, pass_number: int) -> None:
         """Place waiting ``j``: its wait is booked, a start-up delay is drawn."""
@@ -260,12 +261,16 @@ class Simulation:
         self.stop(j, preempted)
         self.wait_again(j, preempted)
 
+    def wait(self, j: Instance) -> None:
+        self.planner.waits(j)
+        self.waiting.append(j)
+
     def wait_again(self, j: Instance, preempted: bool) -> None:
         delay = self.config.simulation.recreation
         if delay > 0.0:
             self.returning.append((self.now + delay, j, preempted))
         else:
-            self.waiting.append(j)
+            self.wait(j)
 
     def scale_away(self, j: Instance) -> None:
         """``j`` leaves queue or host for good; nothing of it is lost."""
@@ -317,7 +322,8 @@ class Simulation:
             self.go(j)
         back = [one for one in self.returning if one[0] <= self.now]
         self.returning = [one for one in self.returning if one[0] > self.now]
-        self.waiting += [j for _, j, _ in back]
+        for _, j, _ in back:
+            self.wait(j)
         at_once = [] if self.config.simulation.recreation > 0.0 else over
         found = bool(due) or any(not preempted or self.has_room(j) for _, j, preempted in back)
         return found or any(self.has_room(j) for j in at_once)
@@ -442,7 +448,7 @@ class Simulation:
         if host is not None:
             self.disrupt(j)
             self.stop(j, preempted=False)
-            self.waiting.append(j)
+            self.wait(j)
             self.start(j, host, len(self.outcome.passes) - 1)
             self.note(j, "moved")
         elif j.row not in self.spoken_of:

@@ -85,7 +85,7 @@ def soonest(tb: State) -> float:
 
 @kernel
 def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
-    """Note of each class how many live, what they ask for and how old they are, and whether it has jobs; O(rows)."""
+    """Note of each class how many live, what they ask for and how old they are; O(rows)."""
     classes, now = views.classes(tb), views.control(tb)["now"]
     for c in range(len(classes)):
         classes[c]["alive"], classes[c]["age"], classes[c]["asked"], classes[c]["oldest"] = 0, 0.0, 0.0, 0.0
@@ -97,7 +97,16 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         theirs["age"] += now - views.admission(tb)[row]
         theirs["oldest"] = max(theirs["oldest"], now - views.admission(tb)[row])
         theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
-    longest, busy, young, windows = 0.0, False, False, False
+
+
+@kernel
+def find_jobs(tb: State) -> bool:
+    """Note which classes have jobs; whether the others can be planned for, if there are any; O(classes).
+
+    Promises over lives alone cannot where members come and go, nor before all have earned turns.
+    """
+    classes = views.classes(tb)
+    longest, busy, young, windows, services = 0.0, False, False, False, False
     for c in range(len(classes)):
         if classes[c]["alive"] > 0:
             longest = max(longest, members.span_of(tb, whole(c)))
@@ -106,26 +115,27 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         if classes[c]["alive"] > 0:
             busy = busy or members.turns_over(classes[c])
             young = young or members.is_young(classes[c])
-        windows = windows or (classes[c]["alive"] > 0 and classes[c]["windowed"] != LIFETIME and not classes[c]["job"])
+        lasting = classes[c]["alive"] > 0 and not classes[c]["job"]
+        services = services or lasting
+        windows = windows or (lasting and classes[c]["windowed"] != LIFETIME)
     views.control(tb)["unrecorded"] = busy and not windows
-    for c in range(len(classes)):
-        classes[c]["job"] = classes[c]["job"] or ((busy or young) and not windows)
+    return services and (windows or not (busy or young))
 
 
 @kernel
 def sort_out(tb: State) -> None:
-    """Which classes the plan is for, with margins and patience as if nobody takes turns; O(classes)."""
+    """Which classes the plan is for, with margins and patience as if nobody takes turns; O(classes^2)."""
     control, classes, rules = views.control(tb), views.classes(tb), views.rules(tb)
-    control["planned"] = 0
+    control["planned"] = find_jobs(tb)
     for c in range(len(classes)):
         classes[c]["unsettled"] = 0
     for c in range(len(classes)):
         theirs = classes[c]
-        theirs["planned"] = theirs["alive"] > 0 and not theirs["job"]
+        theirs["planned"] = control["planned"] and not theirs["job"]
         theirs["promises"] = theirs["given_up"] = 0
         theirs["margin"], theirs["patience"], theirs["urgent"] = theirs["own_margin"], rules["patience"], -np.inf
         if theirs["planned"]:
-            theirs["overloaded"], control["planned"] = 0, 1
+            theirs["overloaded"] = 0
             theirs["margin"] = theirs["patience"] = FAR
     for c in range(len(classes)):
         for other in range(len(classes)):
