@@ -126,7 +126,7 @@ class Cluster:
         """The same cluster with promises over windows, of which some are full, or turn, within its time."""
         random = np.random.default_rng([self.seed, 0x5EED, 19])
         endless = self.config.simulation.end is None
-        budgets = (None, None, "accrued", "whole")
+        budgets = ("accrued", "whole")
         classes = []
         for one in self.workload.classes:
             length = float(_pick(random, 60.0, 61.7, 75.25, 120.0))
