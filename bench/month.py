@@ -48,8 +48,7 @@ def main() -> None:
         if arguments.window:
             window = {"rolling": arguments.window, "budget": "accrued"}
             classes = [
-                {"name": one.name, "slo": one.slo, "rank": one.rank, "window": window}
-                for one in DEFAULT_CLASSES
+                {"name": one.name, "slo": one.slo, "rank": one.rank, "window": window} for one in DEFAULT_CLASSES
             ]
             (Path(folder) / "windows.json").write_text(json.dumps({"classes": classes}))
             chosen += ["--config", str(Path(folder) / "windows.json")]
