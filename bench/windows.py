@@ -88,9 +88,7 @@ def cost(repeats: int) -> list[list[str]]:
     for which in ("higher", "lower"):
         workload, hosts = read(*one_hour_files(which))
         config = settings("recommended", {"simulation.end": HOUR, **overheads()})
-        windowed = replace(
-            workload, classes=tuple(replace(one, window=ACCRUED) for one in workload.classes)
-        )
+        windowed = replace(workload, classes=tuple(replace(one, window=ACCRUED) for one in workload.classes))
         seconds: dict[bool, list[float]] = {False: [], True: []}
         decided = {}
         for _ in range(repeats):
