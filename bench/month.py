@@ -2,7 +2,7 @@
 
     python bench/month.py                    25 million requests, 12,500 hosts, 29 days
     python bench/month.py --fraction 0.01    a hundredth: 1,250 hosts, 2.9 days, 250,000 requests
-    python bench/month.py --window 30d       every class promises over rolling 30 days
+    python bench/month.py --window 30d       every class promises over rolling 30 days, with an accrued budget
 
 Runs ``slacktide generate cell`` and ``slacktide simulate`` (qos-driven, recommended settings: ``preempt_when =
 needed``) as processes and reports the simulating one: wall seconds with reading, the largest memory, operations,
@@ -32,7 +32,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--set", dest="words", action="append", default=[], help="a setting, as for simulate")
-    parser.add_argument("--window", help="every class promises over a rolling window of this length")
+    parser.add_argument("--window", help="every class promises over a rolling window of this length, accrued")
     arguments = parser.parse_args()
     side = math.sqrt(arguments.fraction)
     hours = HOURS * side
@@ -46,9 +46,9 @@ def main() -> None:
         warm(*files)
         chosen = [word for one in arguments.words for word in ("--set", one)]
         if arguments.window:
+            window = {"rolling": arguments.window, "budget": "accrued"}
             classes = [
-                {"name": one.name, "slo": one.slo, "rank": one.rank, "window": {"rolling": arguments.window}}
-                for one in DEFAULT_CLASSES
+                {"name": one.name, "slo": one.slo, "rank": one.rank, "window": window} for one in DEFAULT_CLASSES
             ]
             (Path(folder) / "windows.json").write_text(json.dumps({"classes": classes}))
             chosen += ["--config", str(Path(folder) / "windows.json")]

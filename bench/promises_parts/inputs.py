@@ -17,6 +17,7 @@ from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.prepare import host_sets
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Window, Workload
 from slacktide.model.durations import parse_duration, write_duration
+from slacktide.model.window import ACCRUED
 from slacktide.model.workload import APPROACHES, Requests
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -52,10 +53,13 @@ class Input:
 
 
 def window_of(text: str) -> Window | None:
-    """``lifetime``; a calendar's months, such as ``1M``; or the length of a rolling window, such as ``30d``."""
+    """``lifetime``; a calendar's months, such as ``1M``; or the length of a rolling window, such as ``30d``, of which
+    inputs that name no budget have accrued ones: that was the default when they were first measured."""
     if text == "lifetime":
         return None
-    return Window(calendar=text) if text[-1] in "MQY" else Window(rolling=parse_duration(text))
+    if text[-1] in "MQY":
+        return Window(calendar=text)
+    return Window(rolling=parse_duration(text), budget=ACCRUED)
 
 
 def machines(count: int, size: float) -> Hosts:
@@ -226,7 +230,7 @@ def drawn(seed: int = 0, days: int = 60) -> Input:
     load, sizes = draw.uniform(0.85, 1.35), draw.choice([[1], [1, 1, 2, 4], [1, 2, 2, 3]])
     known = [("gold", 0.999), ("silver", 0.99), ("tin", 0.97), ("bronze", 0.9), ("lead", 0.8)]
     chosen = sorted(draw.sample(known, draw.choice([1, 2, 3])), key=lambda one: -one[1])
-    month = Window(rolling=30 * DAY)
+    month = Window(rolling=30 * DAY, budget=ACCRUED)
     classes = tuple(
         ServiceClass(name, slo, number + 1, window=draw.choice([month, month, month, None]))
         for number, (name, slo) in enumerate(chosen)

@@ -79,13 +79,14 @@ classes:
 |---|---|---|---|
 | `rolling` | | a duration from 1m to 400d | the window is the last so many seconds |
 | `calendar` | | a number of d, w, M, Q or Y, such as `1M` | windows follow one another |
-| `budget` | `accrued` with rolling, `whole` with calendar | `accrued`, `whole` | what may be lost: a share of as \
-much of the window as the request has lived, or of the whole window from its first second on |
+| `budget` | `whole` | `whole`, `accrued` | what may be lost: a share of the whole window from its first second on, or \
+of as much of the window as the request has lived |
 | `time_zone` | `UTC` | an IANA name | of a calendar |
 | `start` | | a local date and time | when one of the calendar's windows begins |
 
-A request that lives much shorter than its window is better served by `lifetime`. A promise of 1 has no budget in any \
-window: after a loss it is broken until the loss has left the window.
+A request that lives much shorter than its window is better served by `lifetime`, or by `budget: accrued`: of a whole \
+budget it may wait for all its life ([windows.md](windows.md#which-budget)). A promise of 1 has no budget in any window: \
+after a loss it is broken until the loss has left the window.
 
 A class may say how long an instance of it is expected to take to start, up to an hour, in place of `qos.alpha` \
 ([metric.md](metric.md#alpha-of-a-class)):

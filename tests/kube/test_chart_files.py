@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 import slacktide
+from slacktide.model import Window
 from slacktide.settings import load_live
 from support import chart_files
 from support.chart_files import CHART, KUSTOMIZATION, MANIFESTS
@@ -29,6 +30,12 @@ def test_definitions_are_the_charts() -> None:
     made = {file.name: file.read_text() for file in MANIFESTS.glob("0*.yaml")}
     assert made == {file.name: chart_files.HEADER + file.read_text() for file in (CHART / "crds").glob("*.yaml")}
     assert len(made) == 5
+
+
+def test_a_window_has_the_same_budget_with_and_without_the_api_servers_default() -> None:
+    for version in yaml.safe_load((CHART / "crds" / "00-serviceclasses.yaml").read_text())["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        assert spec["window"]["properties"]["budget"]["default"] == Window(rolling=3600.0).budget, version["name"]
 
 
 def test_every_file_is_in_its_kustomization() -> None:

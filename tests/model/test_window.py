@@ -19,11 +19,13 @@ BERLIN = "Europe/Berlin"
 DAY = 86_400.0
 
 
-def test_budgets_are_accrued_in_rolling_windows_and_whole_in_calendar_ones_where_nothing_is_said() -> None:
-    assert Window(rolling=30 * DAY).budget == "accrued"
+def test_budgets_are_whole_where_nothing_is_said_and_others_are_named() -> None:
+    assert Window(rolling=30 * DAY).budget == "whole"
     assert Window(calendar="1M").budget == "whole"
-    assert Window(rolling=30 * DAY, budget="whole").name == "rolling 30d whole"
+    assert Window(rolling=30 * DAY, budget="whole").name == "rolling 30d"
+    assert Window(rolling=30 * DAY, budget="accrued").name == "rolling 30d accrued"
     assert Window(calendar="1M", time_zone=BERLIN).name == "calendar 1M Europe/Berlin"
+    assert Window(calendar="1M", budget="accrued").name == "calendar 1M accrued"
 
 
 @pytest.mark.parametrize(

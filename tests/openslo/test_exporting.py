@@ -89,12 +89,14 @@ def test_classes_of_a_settings_file_are_exported_too(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text(
         "classes:\n- {name: gold, slo: 0.999, rank: 1, window: {rolling: 30d}}\n"
+        "- {name: tin, slo: 0.9, rank: 2, window: {rolling: 30d, budget: accrued}}\n"
         "- {name: silver, slo: 0.9, rank: 2, margin: 20,\n"
         "   window: {calendar: 1M, time_zone: Europe/Berlin, start: '2026-02-03T00:00:00', budget: accrued}}\n"
         "- {name: bronze, slo: 0.5, rank: 3, window: lifetime}\n"
     )
-    gold, silver, bronze = again(read_classes([file]), tmp_path)
+    gold, tin, silver, bronze = again(read_classes([file]), tmp_path)
     assert gold["spec"]["window"] == {"rolling": "30d"}
+    assert tin["spec"]["window"] == {"rolling": "30d", "budget": "accrued"}
     assert silver["spec"]["window"] == {
         "calendar": "1M", "timeZone": "Europe/Berlin", "start": "2026-02-03T00:00:00", "budget": "accrued",
     }  # fmt: skip

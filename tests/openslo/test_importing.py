@@ -12,6 +12,7 @@ import yaml
 
 from slacktide.openslo.documents import read_files
 from slacktide.openslo.importing import Imported, convert
+from slacktide.openslo.windows import made
 from support.repository import REPOSITORY
 
 Json = dict[str, Any]
@@ -130,7 +131,9 @@ def test_without_a_window_it_is_over_a_whole_life(tmp_path: Path) -> None:
     ],
 )
 def test_windows(tmp_path: Path, window: Json, expected: Json) -> None:
-    assert class_of(tmp_path, changed("spec.timeWindow", [window]))["spec"]["window"] == expected
+    found = class_of(tmp_path, changed("spec.timeWindow", [window]))["spec"]["window"]
+    assert found == expected
+    assert made(found).budget == "whole"  # what a budget is in OpenSLO
 
 
 def test_an_instant_without_quotes_is_the_text_it_is(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from slacktide.config import Config, preset
 from slacktide.conversion import Kind
 from slacktide.errors import ConfigError
 from slacktide.metrics.columns import classes_of
-from slacktide.model import DisruptionLimits, Hours, PenaltyTier, ServiceClass
+from slacktide.model import DisruptionLimits, Hours, PenaltyTier, ServiceClass, Window
 from slacktide.model.limit_fields import hours_of_text
 from slacktide.state.cluster import score_name
 from support.repository import REPOSITORY
@@ -206,6 +206,17 @@ def test_limits_of_classes_come_from_the_file_and_go_back_there(tmp_path: Path) 
     kueue = settings.load(written(tmp_path, "d.yaml", limited(f"preemption_limit: {KUEUE % 2}")))
     assert kueue.classes[0].limits == DisruptionLimits(2, 3600.0)
     assert settings.load(written(tmp_path, "d.json", json.dumps(settings.to_mapping(kueue)))) == kueue
+
+
+def test_a_window_is_written_out_with_its_budget_which_is_whole_where_the_file_says_none(tmp_path: Path) -> None:
+    """So a manifest or a record means the same where another budget is the default."""
+    text = "classes:\n- {name: a, slo: 0.95, rank: 1, window: {rolling: 30d%s}}\n"
+    for said, budget in (("", "whole"), (", budget: whole", "whole"), (", budget: accrued", "accrued")):
+        config = settings.load(written(tmp_path, "a.yaml", text % said))
+        assert config.classes[0].window == Window(rolling=30 * 86_400.0, budget=budget)
+        mapping = settings.to_mapping(config)
+        assert mapping["classes"][0]["window"]["budget"] == budget
+        assert settings.load(written(tmp_path, "b.json", json.dumps(mapping))) == config
 
 
 def test_how_long_a_class_starts_comes_from_the_file_and_goes_back_there(tmp_path: Path) -> None:

@@ -126,14 +126,14 @@ class Cluster:
         """The same cluster with promises over windows, of which some are full, or turn, within its time."""
         random = np.random.default_rng([self.seed, 0x5EED, 19])
         endless = self.config.simulation.end is None
-        budgets = (None, None, "accrued", "whole")
+        budgets = {"rolling": ("accrued", "accrued", "accrued", "whole"), "1d": ("whole", "whole", "accrued", "whole")}
         classes = []
         for one in self.workload.classes:
             length = float(_pick(random, 60.0, 61.7, 75.25, 120.0))
-            window: Window | None = Window(rolling=length, budget=_pick(random, *budgets))
+            window: Window | None = Window(rolling=length, budget=_pick(random, *budgets["rolling"]))
             if not endless and random.random() < 0.4:
                 begins = f"1970-01-01T00:{int(random.integers(0, 3)):02}:{int(random.integers(60)):02}"
-                window = Window(calendar="1d", start=begins, budget=_pick(random, *budgets))
+                window = Window(calendar="1d", start=begins, budget=_pick(random, *budgets["1d"]))
             if random.random() < 0.15:
                 window = None
             classes.append(replace(one, window=window))

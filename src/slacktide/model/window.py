@@ -35,17 +35,17 @@ _DAYS = {"d": 1, "w": 7}
 class Window:
     """A rolling window of ``rolling`` seconds, or calendar windows of ``calendar``, such as ``1M``.
 
-    ``budget`` says how much may be lost: ``accrued``, a share of as much of the window as the workload has lived; or
-    ``whole``, a share of the whole window from its first second on. Left out it is ``accrued`` for rolling windows and
-    ``whole`` for calendar ones. ``time_zone`` is an IANA name; ``start`` a local time at which one of the calendar
-    windows begins, the first instant of the day, Monday, month, quarter or year where it is left out.
+    ``budget`` says how much may be lost: ``whole``, a share of the whole window from its first second on; or
+    ``accrued``, a share of as much of the window as the workload has lived. ``time_zone`` is an IANA name; ``start`` a
+    local time at which one of the calendar windows begins, the first instant of the day, Monday, month, quarter or
+    year where it is left out.
 
     Raises :class:`ConfigError` naming the field and the value.
     """
 
     rolling: float | None = None
     calendar: str | None = None
-    budget: str | None = None
+    budget: str = WHOLE
     time_zone: str = "UTC"
     start: str | None = None
 
@@ -56,9 +56,7 @@ class Window:
             self._check_rolling(self.rolling)
         elif not _PERIOD.fullmatch(self.calendar or ""):
             _refuse("calendar", self.calendar, "a number of d, w, M, Q or Y, such as " + ", ".join(PERIODS))
-        if self.budget is None:
-            object.__setattr__(self, "budget", ACCRUED if self.calendar is None else WHOLE)
-        elif self.budget not in BUDGETS:
+        if self.budget not in BUDGETS:
             _refuse("budget", self.budget, " or ".join(BUDGETS))
         self._check_calendar()
 
@@ -84,13 +82,12 @@ class Window:
 
     @property
     def name(self) -> str:
-        """As people say it: ``rolling 30d``, ``calendar 1M Europe/Berlin``."""
+        """As people say it: ``rolling 30d``, ``calendar 1M Europe/Berlin``, ``rolling 1h accrued``."""
         if self.rolling is not None:
             said = f"rolling {write_duration(self.rolling)}"
         else:
             said = f"calendar {self.calendar}" + ("" if self.time_zone == "UTC" else f" {self.time_zone}")
-        usual = ACCRUED if self.calendar is None else WHOLE
-        return said if self.budget == usual else f"{said} {self.budget}"
+        return said if self.budget == WHOLE else f"{said} {self.budget}"
 
     @property
     def about(self) -> float:

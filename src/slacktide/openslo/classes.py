@@ -15,6 +15,7 @@ from slacktide.kube.resources.objects import API_VERSION, SERVICE_CLASS, Malform
 from slacktide.kube.translate.service_classes import promise_of
 from slacktide.model import Window
 from slacktide.model.durations import write_duration
+from slacktide.model.window import WHOLE
 from slacktide.openslo.windows import made
 from slacktide.submit.manifests import class_object
 
@@ -102,5 +103,4 @@ def _window(window: Window) -> Json:
             found["timeZone"] = window.time_zone
         if window.start is not None:
             found["start"] = window.start
-    usual = Window(rolling=window.rolling, calendar=window.calendar).budget
-    return found if window.budget == usual else found | {"budget": window.budget}
+    return found if window.budget == WHOLE else found | {"budget": window.budget}

@@ -238,6 +238,27 @@ def test_replay_says_that_none_is_different(tmp_path: Path, capsys: pytest.Captu
     assert report["decisions"] > len(churn.decisions)
 
 
+@pytest.mark.parametrize("budget", ["whole", "accrued"])
+def test_a_record_says_which_budget_its_windows_have_and_is_decided_again_by_it(budget: str, tmp_path: Path) -> None:
+    """So one of a release in which another budget was the default means what it meant."""
+    whole = ServiceClass("any", 0.5, 1, window=Window(rolling=300.0))
+    service = whole if budget == "whole" else replace(whole, window=Window(rolling=300.0, budget=budget))
+    with Recorder(tmp_path, live_config()) as recorder:
+        one = Engine(live_config(), journal=recorder)
+        one.host("n", {"cpu": 1000}, {}, True)
+        one.spec(0, Spec((("cpu", 1000),), service))
+        one.controller("c", service, 0, False)
+        one.arrive("p", "p", "c", 0, BEGINNING)
+        one.wake("p")
+        (decision,) = one.run(BEGINNING + 20.0).decisions
+    assert decision.metric == (120.0 if budget == "whole" else -30.0)  # less 10 s for the start-up
+    assert replay(tmp_path).equal
+    part = tmp_path / "0001-000001.jsonl"
+    other = {"whole": "accrued", "accrued": "whole"}[budget]
+    part.write_text(part.read_text().replace(f'"budget":"{budget}"', f'"budget":"{other}"'))
+    assert not replay(tmp_path).equal
+
+
 def test_another_engine_begins_another_session(tmp_path: Path) -> None:
     config = live_config()
     with Recorder(tmp_path, config) as recorder:

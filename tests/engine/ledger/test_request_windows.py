@@ -534,16 +534,16 @@ def test_a_class_that_gets_a_window_or_another_one(approach: str) -> None:
     story.pass_time(1_000)
     story.engine.run(story.now)
     assert slo_status(story.engine, "c", story.now).state == "Missed"  # a third of its life was lost
-    told(0.9, Window(rolling=600.0))
+    told(0.9, Window(rolling=600.0, budget="accrued"))
     assert slo_status(story.engine, "c", story.now).delivered == 1.0  # the window begins now
     story.pass_time(300)
     story.unready(one)
     story.pass_time(20)
     near = pytest.approx(300 / 0.9 - 320, abs=2.0**-20)
     assert slack() == near
-    told(0.5, Window(rolling=600.0))
+    told(0.5, Window(rolling=600.0, budget="accrued"))
     assert slack() == 300 - 20  # of 600 s 300 are enough, and it has had these
-    told(0.9, Window(rolling=600.0))
+    told(0.9, Window(rolling=600.0, budget="accrued"))
     assert slack() == near
     story.ready(one)
     story.pass_time(400)
@@ -616,7 +616,7 @@ def test_ledgers_of_other_releases() -> None:
     story.pass_time(50)
     before = export(story.engine, "c", story.now)
     assert before["version"] == checkpoint.LIFETIME_VERSION
-    story.service = replace(story.service, window=Window(rolling=600.0))
+    story.service = replace(story.service, window=Window(rolling=600.0, budget="accrued"))
     engine = story.new_engine()
     restore(engine, "c", json.loads(json.dumps(before)), [one.pod()], story.now)
     assert slo_status(engine, "c", story.now + 9.0).slack == pytest.approx(9.0 / 0.9 - 9.0 - ALPHA, abs=2.0**-20)

@@ -13,6 +13,7 @@ from engine.workbench import T0, settings
 from reference.window_definition import calendar_slack, rolling_share, rolling_slack
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger import checkpoint
+from slacktide.engine.ledger.accounts import window_from
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.extrapolate import carry_on
 from slacktide.engine.ledger.restore import restore
@@ -191,7 +192,7 @@ def test_a_class_that_gets_a_window_begins_it_then() -> None:
     one.pass_time(1_000)
     one.engine.run(one.now)
     assert one.slack() < 0  # a third of its life was lost
-    windowed = replace(one.service, window=Window(rolling=600.0))
+    windowed = replace(one.service, window=Window(rolling=600.0, budget="accrued"))
     one.engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), windowed))
     one.engine.controller("c", windowed, 0, False)
     assert one.slack() == pytest.approx(0.0, abs=CLOSE)
@@ -204,6 +205,16 @@ def test_a_class_that_gets_a_window_begins_it_then() -> None:
     one.engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), less))
     one.engine.controller("c", less, 0, False)
     assert one.slack() == pytest.approx(300 - 20, abs=CLOSE)  # of 600 s 300 are enough, and it has had these
+
+
+def test_a_ledger_says_which_budget_its_window_has() -> None:
+    """So one of a release in which another budget was the default is read as what it was."""
+    for window, budget in ((Window(rolling=600.0), "whole"), (Window(rolling=600.0, budget="accrued"), "accrued")):
+        one = OneInstance(window, 0.9)
+        one.place()
+        saved = json.loads(json.dumps(export(one.engine, "c", one.now)))
+        assert saved["window"] == {"rolling": 600.0, "budget": budget, "time_zone": "UTC"}
+        assert window_from(saved["window"]) == window
 
 
 def test_there_is_room_for_all_outages_that_time_alone_tells_of() -> None:

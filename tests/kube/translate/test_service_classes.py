@@ -337,6 +337,18 @@ def test_a_class_of_the_settings_is_the_same_as_a_resource(promise: Promise) -> 
     assert promise_of(resource_of(promise)) == promise
 
 
+def test_a_window_that_names_no_budget_has_a_whole_one() -> None:
+    """Said or not, it is written out."""
+    month = {"rolling": "30d"}
+    for said, budget in ((month, "whole"), ({"calendar": "1M"}, "whole"), (month | {"budget": "accrued"}, "accrued")):
+        promise = classes(gold={"window": said}).of(pod("gold"), False).service
+        assert promise.window is not None
+        assert promise.window.budget == budget
+        written = resource_of(promise).spec.window
+        assert written is not None
+        assert written.budget == budget
+
+
 def test_no_window_is_longer_than_it_says() -> None:
     for window in (Window(calendar=f"{number}{unit}") for number in (1, 2, 5) for unit in "dwMQY"):
         begins = turns(replace(window, time_zone="Europe/Berlin"), parse_epoch(EPOCH), 0.0, 9e8)

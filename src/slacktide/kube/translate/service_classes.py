@@ -19,6 +19,7 @@ from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.hours import DAYS, clock
 from slacktide.model.service_class import LEAST_SLO, LONGEST_START, OWN, class_name, default_tiers
+from slacktide.model.window import WHOLE
 from slacktide.model.workload import AGGREGATED, APPROACHES
 from slacktide.model.written_numbers import shown
 
@@ -91,7 +92,7 @@ def window_of(spec: WindowSpec) -> Window:
     except ValueError as error:
         raise ConfigError(f"window: rolling: {error}") from error
     zone = spec.time_zone or "UTC"
-    return Window(rolling, spec.calendar or None, spec.budget or None, zone, spec.start or None)
+    return Window(rolling, spec.calendar or None, spec.budget or WHOLE, zone, spec.start or None)
 
 
 def limits_of(found: ServiceClass) -> DisruptionLimits | None:
@@ -132,7 +133,7 @@ def resource_of(promise: Promise) -> ServiceClass:
 def _window_spec(window: Window) -> WindowSpec:
     rolling = "" if window.rolling is None else write_duration(window.rolling)
     zone = window.time_zone if window.calendar else ""
-    return WindowSpec(rolling, window.calendar or "", zone, window.start or "", window.budget or "")
+    return WindowSpec(rolling, window.calendar or "", zone, window.start or "", window.budget)
 
 
 def own_limits(annotations: Mapping[str, str]) -> tuple[str | None, ...]:
