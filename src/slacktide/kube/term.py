@@ -196,7 +196,7 @@ class Term(FeedListener):
                 self._look_again(everybody=False)
             else:
                 self._look_again_at_leisure(loop)
-            if not self.engine.anybody_waits():
+            if not self.engine.anybody_waits() and not self.engine.is_to_plan(self._tools.clock()):
                 continue
             began = time.perf_counter()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known

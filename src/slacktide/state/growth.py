@@ -246,7 +246,7 @@ class Growing(ServiceClasses):
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
         alike = self._alike.setdefault(
-            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0), cls), number
+            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0, bare=False), cls), number
         )
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
@@ -257,7 +257,7 @@ class Growing(ServiceClasses):
         kind[:] = np.zeros(1, schema.KIND)
         kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
         kind["term"] = self._term_number(spec.term)
-        kind["never"], kind["grace"] = spec.never, spec.grace
+        kind["never"], kind["grace"], kind["bare"] = spec.never, spec.grace, spec.bare
         if number and self.tb["kinds"]["grace"][0] != spec.grace:
             self.tb.control["graces"] = 1
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1

@@ -103,7 +103,7 @@ class ServiceClasses:
         known = min(len(before), len(table))
         for name in ("ended", "lived"):
             table[name][:known] = before[name][:known]
-        self.tb.control["planned"], self.tb.control["plan_at"] = 0, -np.inf
+        self.tb.control["plan_at"] = -np.inf
         if len(self.tb["usable"]) not in (0, levels):
             self.tb.control["samples"], self.tb.control["step"] = 0, 0.0
             for name, array in cluster.plan_arrays(levels, True).items():

@@ -33,7 +33,7 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     pod_groups.begins_to_ask(tb, row)
     kind = whole(views.instances(tb)[row]["kind"])
     cls = whole(views.kinds(tb)[kind]["cls"])
-    mine = in_force.standing(tb, row, kind, mine)
+    mine = in_force.standing(tb, row, kind, mine + request_ledger.shift_of(tb, row))
     for h in hosts:
         number = whole(0)
         views.control(tb)["companions"] = 0
@@ -82,4 +82,5 @@ def metric_now(tb: State, slot: Records, now: float) -> float:
     if slot["request"] < 0:
         return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)
-    return request_ledger.weigh(tb, whole(slot["request"]), now, up, lost)
+    q = whole(slot["request"])
+    return request_ledger.weigh(tb, q, now, up, lost) + views.requests(tb)[q]["shift"]
