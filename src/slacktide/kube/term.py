@@ -118,7 +118,8 @@ class Term(FeedListener):
         self._tools.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
-        self.states.knew((key, one.status.state) for key, one in known.items())
+        given_up = [key for key, one in known.items() if one.status.given_up is not None]
+        self.states.knew(((key, one.status.state) for key, one in known.items()), given_up)
         # The oldest first, or some are never written.
         for key, one in sorted(known.items(), key=lambda pair: pair[1].status.at or 0.0):
             self.ledger.knows(key)

@@ -89,7 +89,7 @@ class Growing(ServiceClasses):
         self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
 
     def new_row(self) -> int:
-        """A row for an instance, its record empty."""
+        """A row for an instance, its record empty: it has no kind before a pod of it is known."""
         if self.free_rows:
             row = self.free_rows.pop()
         else:
@@ -101,7 +101,7 @@ class Growing(ServiceClasses):
                 self._lengthen("granted", self.rows)
         instance = self.tb["instances"][row : row + 1]
         instance[:] = np.zeros(1, schema.INSTANCE)
-        instance["host"] = instance["first_host"] = -1
+        instance["host"] = instance["first_host"] = instance["kind"] = -1
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
         self.tb["pod_group"][row] = self.tb["next_in_group"][row] = -1

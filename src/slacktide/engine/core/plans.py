@@ -22,6 +22,11 @@ class Carried:
     promises: int = 0
     carried: int = 0
 
+    @property
+    def gives_up(self) -> int:
+        """How many are given up."""
+        return self.promises - self.carried
+
 
 @dataclass(frozen=True, slots=True)
 class GivenUp:
@@ -66,7 +71,7 @@ class Plans:
             return
         self._made = int(control["plans"])
         self.classes = _by_name(tables, names)
-        if not any(one.carried < one.promises for one in self.classes.values()):
+        if not any(one.gives_up for one in self.classes.values()):
             self.since = {}
             return
         shifted = np.flatnonzero(tables["instances"]["shift"])

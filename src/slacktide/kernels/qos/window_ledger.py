@@ -41,6 +41,8 @@ from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 LAST_TO_GO = 2.0**32
 """Seconds by which the metric of one that nobody makes again is below that of others, while it is on a host."""
+FOR_GOOD = 2.0**20
+"""As so many victims of its class one counts that nobody makes again, where a plan is in force."""
 
 
 @leaf
@@ -104,6 +106,12 @@ def slot_shift_of(tb: State, row: int) -> float:
     if kind["bare"] and views.classes(tb)[kind["cls"]]["planned"]:
         return -LAST_TO_GO
     return shift_of(tb, row)
+
+
+@leaf
+def further_cost(slot: Records) -> float:
+    """What a victim costs beside being one, where victims are counted; O(1)."""
+    return FOR_GOOD if slot["shift"] < 0.0 else 0.0
 
 
 @leaf
