@@ -129,13 +129,13 @@ class EngineRows:
         columns = zip(
             known, classes, found.promised.tolist(), found.delivered.tolist(), (found.slack + found.alpha).tolist(),
             found.state.tolist(), found.running.tolist(), found.waiting.tolist(), found.preemptions.tolist(),
-            (found.lost + found.starving).tolist(), strict=True,
+            (found.lost + found.starving).tolist(), found.given_up.tolist(), strict=True,
         )  # fmt: skip
-        for key, cls, promised, delivered, slack, state, running, waiting, preempted, late in columns:
+        for key, cls, promised, delivered, slack, state, running, waiting, preempted, late, since in columns:
             kind, namespace, name = named(key)
             rows.append(WorkloadRow(
                 self.workloads.of(key), namespace, name, kind, cls, promised, finite(delivered), finite(slack), state,
-                running, waiting, preempted, late,
+                running, waiting, preempted, late, given_up=None if np.isnan(since) else since,
             ))  # fmt: skip
         totals = Totals(
             np.array(classes), found.state, found.promised, found.delivered, found.lifetime,
@@ -259,5 +259,5 @@ def same_for_people(one: Any, other: Any) -> bool:
     given = abs((one.delivered or 0.0) - (other.delivered or 0.0)) < 5e-5
     return given and all(
         getattr(one, name) == getattr(other, name)
-        for name in ("running", "waiting", "preempted", "late", "cls", "promised")
+        for name in ("running", "waiting", "preempted", "late", "given_up", "cls", "promised")
     )

@@ -42,6 +42,7 @@ class WorkloadRow(msgspec.Struct, array_like=True, frozen=True):
 
     ``cls`` is the number of its class, ``state`` a place of STATES, ``running``, ``waiting`` and ``late`` count pods:
     ready, not ready, and those of the waiting whose promise cannot be kept any more. ``over``: it has ended.
+    ``given_up``: since when plans have given it up, in seconds of the page's clock, None: they do not.
     """
 
     number: int
@@ -58,6 +59,7 @@ class WorkloadRow(msgspec.Struct, array_like=True, frozen=True):
     preempted: int
     late: int = 0
     over: bool = False
+    given_up: float | None = None
 
 
 class NodeRow(msgspec.Struct, array_like=True, frozen=True):

@@ -128,7 +128,8 @@ class Term(FeedListener):
         self._tools.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
-        self.states.knew((key, one.status.state) for key, one in known.items())
+        given_up = [key for key, one in known.items() if one.status.given_up is not None]
+        self.states.knew(((key, one.status.state) for key, one in known.items()), given_up)
         # The oldest first, or some are never written.
         for key, one in sorted(known.items(), key=lambda pair: pair[1].status.at or 0.0):
             self.ledger.knows(key)
@@ -218,7 +219,7 @@ class Term(FeedListener):
                 self._look_again(everybody=False)
             else:
                 self._look_again_at_leisure(loop)
-            if not self.engine.anybody_waits():
+            if not self.engine.anybody_waits() and not self.engine.is_to_plan(self._tools.clock()):
                 continue
             began = time.perf_counter()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known

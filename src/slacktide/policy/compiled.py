@@ -16,7 +16,7 @@ from slacktide.kernels.drive.apply_plan import is_lost, metric_in_queue
 from slacktide.kernels.place import infeasibility_reasons
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.request_records import CONCURRENT
-from slacktide.kernels.tables.schema import RECORD_DECISIONS
+from slacktide.kernels.tables.schema import RECORD_DECISIONS, SHIFT
 from slacktide.policy.api import Bind, Hold, Plan, View
 from slacktide.policy.scratch import Scratch
 from slacktide.state.growing_arrays import grow
@@ -70,7 +70,7 @@ class CompiledPolicy:
         """The metric of a waiting instance; one look for all of a request."""
         request = int(entry["request"])
         if request < 0:
-            return float(entry["key"]) - now
+            return float(entry["key"]) - SHIFT * int(tb["instances"]["shift"][entry["row"]]) - now
         if request not in self._slacks:
             self._slacks[request] = float(metric_in_queue(tb.state, int(entry["row"]), now))
         return self._slacks[request]
@@ -103,6 +103,8 @@ def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:
     margin = float(tb["classes"][tb["kinds"][entry["kind"]]["cls"]]["margin"])
     if tb.rules["needed"] and slack >= margin:
         return f"{until_needed(slack, margin)}; "
+    if is_given_up(tb, entry):
+        return f"slack {slack:.1f} s; given up by the plan, takes free room; "
     if overloaded := in_overload(tb, entry, slack, now):
         return overloaded
     if tb.rules["gang"] and entry["request"] >= 0:
@@ -110,6 +112,13 @@ def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:
         if int(request["approach"]) == CONCURRENT and request["live"] > 1:
             return f"slack {slack:.1f} s; starts only together with all instances of its request that wait; "
     return f"slack {slack:.1f} s; "
+
+
+def is_given_up(tb: Tables, entry: np.void) -> bool:
+    """Whether the present plan gives up a request that waits, or its instances."""
+    if entry["request"] >= 0:
+        return bool(tb["requests"]["shift"][entry["request"]])
+    return bool(tb["instances"]["shift"][entry["row"]])
 
 
 def in_overload(tb: Tables, entry: np.void, slack: float, now: float) -> str:

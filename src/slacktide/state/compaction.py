@@ -50,7 +50,8 @@ def _used_kinds(growing: Growing) -> NDArray[np.int64]:
     """Kinds of live instances, ascending."""
     instances = growing.tb["instances"][: growing.rows]
     living = np.isin(instances["state"], (schema.WAITING, schema.PLACED, schema.LEAVING, schema.VACANT, schema.EXCUSED))
-    return np.unique(instances["kind"][living]).astype(np.int64)
+    found = instances["kind"][living]
+    return np.unique(found[found >= 0]).astype(np.int64)
 
 
 def _drop_classes(growing: Growing, of_kinds: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -72,7 +73,8 @@ def _point_instances(growing: Growing, used: NDArray[np.int64]) -> None:
     """Kinds of instances, on hosts and waiting, by their new numbers."""
     tb = growing.tb
     old = tb["instances"]["kind"][: growing.rows]
-    tb["instances"]["kind"][: growing.rows] = np.minimum(np.searchsorted(used, old), max(0, len(used) - 1))
+    places = np.minimum(np.searchsorted(used, old), max(0, len(used) - 1))
+    tb["instances"]["kind"][: growing.rows] = np.where(old < 0, -1, places)
     for name in ("queue", "incoming"):
         entries = tb[name][: int(tb.control[name])]
         entries["kind"] = np.searchsorted(used, entries["kind"])

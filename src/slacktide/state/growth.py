@@ -89,7 +89,7 @@ class Growing(ServiceClasses):
         self._lengthen("outages", int(self.tb.control["outages"]) + count + FIRST_OUTAGES)
 
     def new_row(self) -> int:
-        """A row for an instance, its record empty."""
+        """A row for an instance, its record empty: it has no kind before a pod of it is known."""
         if self.free_rows:
             row = self.free_rows.pop()
         else:
@@ -101,7 +101,7 @@ class Growing(ServiceClasses):
                 self._lengthen("granted", self.rows)
         instance = self.tb["instances"][row : row + 1]
         instance[:] = np.zeros(1, schema.INSTANCE)
-        instance["host"] = instance["first_host"] = -1
+        instance["host"] = instance["first_host"] = instance["kind"] = -1
         self.tb["duration"][row] = np.inf
         self.tb["owner"][row] = self.tb["budget"][row] = self.tb["disruption_account"][row] = self.tb["links"][row] = -1
         self.tb["pod_group"][row] = self.tb["next_in_group"][row] = -1
@@ -246,7 +246,8 @@ class Growing(ServiceClasses):
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
         alike = self._alike.setdefault(
-            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0), cls), number
+            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0, bare=False), cls),
+            number,
         )
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
@@ -257,7 +258,7 @@ class Growing(ServiceClasses):
         kind[:] = np.zeros(1, schema.KIND)
         kind["shape"], kind["pair"], kind["cls"], kind["job"], kind["alike"] = shape, pair, cls, -1, alike
         kind["term"] = self._term_number(spec.term)
-        kind["never"], kind["grace"] = spec.never, spec.grace
+        kind["never"], kind["grace"], kind["bare"] = spec.never, spec.grace, spec.bare
         if number and self.tb["kinds"]["grace"][0] != spec.grace:
             self.tb.control["graces"] = 1
         kind["until"], kind["batch"], kind["no_room"] = -np.inf, -1, -1

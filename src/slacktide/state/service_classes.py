@@ -69,8 +69,14 @@ class ServiceClasses:
         raise NotImplementedError
 
     def _let_pass(self, now: float) -> None:
-        """Time goes on, for all accounts at once: each may note an outage, for which there has to be room."""
+        """Time goes on, for all accounts at once: each may note an outage, for which there has to be room.
+
+        Before the first plan there is no shortage to record: a new leader may know but some of the pods.
+        """
         self.ensure_capacity()
+        control = self.tb.control
+        if not control["plans"]:
+            control["sample_at"] = max(now, float(control["sample_at"]))
         live_events.catch_up(self.tb.state, now)
 
     def turns_by(self, now: float) -> bool:
@@ -103,7 +109,6 @@ class ServiceClasses:
         known = min(len(before), len(table))
         for name in ("ended", "lived"):
             table[name][:known] = before[name][:known]
-        self.tb.control["planned"] = 0
         self.tb.control["plan_at"] = self.tb.control["plan_soon_at"] = -np.inf
         if len(self.tb["usable"]) not in (0, levels):
             self.tb.control["samples"], self.tb.control["step"] = 0, 0.0

@@ -14,7 +14,8 @@ class Spec:
 
     ``demand`` names whole amounts (millicores of CPU, bytes, counts), each resource once
     and none of 0; ``never``: it preempts nobody (preemptionPolicy Never); ``spared``: nobody preempts it, once it runs
-    (a pod of the system); ``grace``: seconds that an instance may take to end. Only scores that ask where users are
+    (a pod of the system); ``grace``: seconds that an instance may take to end; ``bare``: nobody makes it again when it
+    is gone. Only scores that ask where users are
     look at ``limit`` (as ``demand``: most that an instance may be granted; its demand where none is named),
     ``access``, and ``application``, by which ElasticFog knows instances that serve the same users.
     """
@@ -29,3 +30,4 @@ class Spec:
     application: str = ""
     spared: bool = False
     grace: float = 0.0
+    bare: bool = False

@@ -59,8 +59,9 @@ def top(
     passed, and are carried on here: exactly, unless pods are just being bound or are leaving.
 
     A line above the table names each class that is overloaded: somebody of it waits whose promise cannot be kept any
-    more. The columns LOST and STARVING say who. Other lines name pods that wait without a class that they may use,
-    and ledgers of a later release.
+    more. The columns LOST and STARVING say who. Where the plan gives promises up, STATE says so of whom, and a line of
+    each class how many capacity carries. Other lines name pods that wait without a class that they may use, and ledgers
+    of a later release.
 
     On a terminal q ends it, s sorts by something else, and w shows all columns, or those that fit.
     """
@@ -170,7 +171,26 @@ class Ledgers:
             found.metadata.namespace, found.metadata.name, status.class_, promised, delivered,
             float("inf") if slack is None else slack, state, status.running, status.waiting, status.preemptions,
             status.lost, status.starving, (lost.cluster, lost.workload, lost.operator),
+            None if status.given_up is None else status.given_up.since or 0.0,
         )  # fmt: skip
+
+    def given_up(self) -> list[str]:
+        """A sentence about each class of which the plan gives promises up, as its latest ledger has it."""
+        from slacktide.engine.core.plans import Carried
+        from slacktide.engine.explain.giving_up import why
+        from slacktide.model.service_class import class_name
+
+        by_class: dict[str, list[Availability]] = {}
+        for found, _ in self.found.values():
+            if found.status.given_up is not None and found.status.deleted_at is None:
+                by_class.setdefault(class_name(found.status.class_), []).append(found)
+        said = []
+        for name, those in sorted(by_class.items()):
+            latest = max(those, key=lambda one: one.status.at or 0.0).status.given_up
+            assert latest is not None  # noqa: S101  # asked before
+            whom = named(sorted(f"{one.metadata.namespace}/{one.metadata.name}" for one in those))
+            said.append(f"{why(name, Carried(latest.promises, latest.carried))}; given up: {whom}")
+        return said
 
     def overloaded(self, lines: list[Line]) -> list[str]:
         """A sentence about each class that is overloaded, the most important first."""
@@ -248,7 +268,8 @@ async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> 
 
             def picture(order: str = wanted.order) -> tuple[list[Line], list[str]]:
                 shown = sorted(ledgers.lines(time.time()) + others.lines(), key=ORDERS[order])
-                return shown, ledgers.overloaded(shown) + others.sentences() + ledgers.of_a_later_release()
+                said = ledgers.overloaded(shown) + ledgers.given_up()
+                return shown, said + others.sentences() + ledgers.of_a_later_release()
 
             if wanted.once:
                 shown, said = picture()

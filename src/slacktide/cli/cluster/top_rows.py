@@ -40,6 +40,8 @@ class Line:
     starving: int = 0
     lost_by: tuple[float, float, float] | None = None
     """Instance seconds lost by the doing of the cluster, the workload, an operator, as written; None: nobody counts."""
+    given_up: float | None = None
+    """Since when plans have given it up, seconds since 1970; None: they do not."""
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
@@ -48,7 +50,7 @@ class Line:
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
         by = ("-",) * 3 if self.lost_by is None else tuple(seconds(one) for one in self.lost_by)
-        state = paint(self.state, TONES.get(self.state))
+        state = paint(self.state, TONES.get(self.state)) + (", given up" if self.given_up is not None else "")
         return (self.namespace, self.name, self.service, *shares, slack, state, *late, *counts, *by)
 
 

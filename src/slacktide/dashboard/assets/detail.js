@@ -85,6 +85,7 @@ export class Detail {
       ["promised", one.promised === null ? "–" : share(one.promised)], ["delivered", share(one.delivered)],
       ["slack", one.slack === null ? "no limit: as things stand the promise cannot break" : one.slack < 0 ? `${duration(-one.slack)} are to be made up` : `${duration(one.slack)} until the promise breaks if it stops now`],
       ["pods", `${one.running} running, ${one.waiting} waiting${one.late ? `, ${one.late} of these too late` : ""}`],
+      ...(one.given_up ? [["plan", `given up since ${clockText(one.given_up, model.head.clock)}: it takes free room`]] : []),
       ["disrupted", one.preempted === 1 ? "once" : `${count(one.preempted)} times`],
     ]);
     this.chartOf(parts.chart, one);

@@ -34,7 +34,7 @@ export class WorkloadList {
     }).observe(column);
     this.list = new VirtualList(document.getElementById("list-workloads"), 38, {
       make, fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
-      label: (one) => `${fullName(one)}, ${STATE_WORD[one.stateName]}, ${slackText(one.slack)} of slack`,
+      label: (one) => `${fullName(one)}, ${STATE_WORD[one.stateName]}${one.given_up ? ", given up by the plan" : ""}, ${slackText(one.slack)} of slack`,
       empty: () => "No workload here. Try another filter or search.",
     });
 
@@ -64,9 +64,12 @@ export class WorkloadList {
 
   fill(row, one) {
     const [state, name, cls, promised, delivered, slack, past, pods, disrupted] = row.children;
-    if (state.dataset.state !== one.stateName) {
+    const word = one.given_up ? "given up" : STATE_WORD[one.stateName];
+    if (state.dataset.state !== one.stateName || state.dataset.word !== word) {
       state.dataset.state = one.stateName;
-      state.replaceChildren(stateMark(one.stateName), element("span", "", STATE_WORD[one.stateName]));
+      state.dataset.word = word;
+      state.title = one.given_up ? `${STATE_WORD[one.stateName]}; given up by the plan, takes free room` : "";
+      state.replaceChildren(stateMark(one.stateName), element("span", "", word));
     }
     put(name, fullName(one));
     name.title = `${one.kind} ${fullName(one)}${one.over ? ", ended" : ""}`;

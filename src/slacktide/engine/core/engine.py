@@ -16,6 +16,7 @@ from slacktide.engine.core.hosts import Hosts
 from slacktide.engine.core.instances import Instances, Observer
 from slacktide.engine.core.operations import Journal as Journal
 from slacktide.engine.core.operations import Operation
+from slacktide.engine.core.plans import Plans
 from slacktide.engine.core.run_cycle import Allowance, Cycle, Made
 from slacktide.engine.core.types import Controller, Decision, Outcome, Pod, Victim, snap
 from slacktide.errors import StateError
@@ -51,6 +52,7 @@ class Engine:
         self.specs, self.controllers = self.instances.specs, self.instances.controllers
         self.pods, self.uid_of_row = self.instances.pods, self.instances.uid_of_row
         self.groups = self.instances.groups
+        self.plans = Plans()
         self.passes = 0
         self.preferred: dict[str, str] = {}
         """Pods by UID that somebody else nominated, and for which hosts."""
@@ -476,6 +478,10 @@ class Engine:
         control = self.tables.tb.control
         return bool(control["queue"] + control["incoming"] > 0 or self.instances.kept_away)
 
+    def is_to_plan(self, now: float) -> bool:
+        """Whether some are given up, and it is time to look at that again, be there somebody who waits or not; O(1)."""
+        return bool(self.plans.since) and now >= float(self.tables.tb.control["plan_at"])
+
     def waiting(self) -> list[str]:
         """Pods that are awake and wait, in no particular order."""
         tb = self.tables.tb
@@ -548,6 +554,7 @@ class Engine:
         self._show_preferred(hide=True)
         self.instances.calm(self._roused, cycle.now)
         self._deciding = False
+        self.plans.see(self.tables.tb, [one.name for one in self.tables.classes], self.controllers)
         self.note(operations.Decided(outcome))
         return outcome
 

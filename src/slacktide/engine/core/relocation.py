@@ -30,7 +30,7 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
 
     ``wanted``: what it would take, by resource, in the engine's whole amounts; ``volumes``: from which hosts its
     volumes can be used, which of a pod that runs the engine need not know. Its controller must lack nobody else,
-    its budget and ``policy.min_running`` allow a disruption, its slack be at least the margin of its class, and another
+    its budget and ``policy.min_running`` allow a disruption, its slack be at least its class's own margin, and another
     host that it may use have room. Changes nothing. O(hosts + instances of its controller).
     """
     one = engine.pods.get(uid)
@@ -47,7 +47,7 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     if apply_plan.spared(tb.state, h, np.array([one.row]), at) >= 0:
         return PROTECTED
     slack = float(apply_plan.metric_on_host(tb.state, h, one.row, at))
-    margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["margin"])
+    margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["own_margin"])
     if slack < margin:
         return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
     attributes = engine.tables.attributes

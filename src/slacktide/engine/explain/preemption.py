@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.plans import is_given_up
 from slacktide.engine.explain.feasibility import Mask, Obstacles
 from slacktide.kernels.builtin import PRIORITY
 from slacktide.kernels.place import preemption_obstacles as rules
@@ -27,7 +28,14 @@ CLOSED = "were protected because their workloads may be disrupted at other hours
 OVERHEAD = "were preempted too often already"
 PROMISE = "kept their promise only if left alone"
 PRIORITY_RULES = "run nothing of lower priority that would suffice"
+TURNS = "run nothing less important or given up, and no equal whose turn it is to wait"
+NOT_FOR_GIVEN_UP = "run nothing that makes room for one that is given up"
+FOR_GOOD = "run pods that nobody would make again, and whom only the more important displace"
 BY_NOW = "could be preempted by now"
+
+
+LASTING = -1
+"""An obstacle beside those of the rules: a pod that nobody makes again, where a plan is in force."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +57,9 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     ranks = tb["classes"]["rank"]
     less = ranks[here.slots["cls"]] > ranks[int(tb["kinds"]["cls"][kind])]
     stopped_by[found.uneven[here.hosts][here.at] & ~less & (stopped_by == rules.NOTHING)] = rules.NOT_ELIGIBLE
-    eligible = PRIORITY_RULES if tb.control["mode"] == PRIORITY else PROMISE
+    bare = tb["kinds"]["bare"][tb["instances"]["kind"][here.slots["row"]]] != 0
+    planned = tb["classes"]["planned"][here.slots["cls"]] != 0
+    stopped_by[bare & planned & ~less & (stopped_by == rules.NOT_ELIGIBLE)] = LASTING
     steps = (
         (TOO_SMALL, None),
         (CROWDED, None),
@@ -60,7 +70,8 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
         (GROUPED, rules.GROUPED),
         (PROTECTED, rules.PROTECTED),
         (OVERHEAD, rules.OVERHEAD),
-        (eligible, rules.NOT_ELIGIBLE),
+        (_not_eligible(engine, row), rules.NOT_ELIGIBLE),
+        (FOR_GOOD, LASTING),
     )
     said = Counter[str]()
     left: Mask = np.ones(len(here.hosts), np.bool_)
@@ -77,6 +88,17 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     if left.any():
         said[BY_NOW] = int(left.sum())
     return said
+
+
+def _not_eligible(engine: Engine, row: int) -> str:
+    """What the rule says of hosts on which it allows too few to be preempted for a waiting instance."""
+    tb = engine.tables.tb
+    if tb.control["mode"] == PRIORITY:
+        return PRIORITY_RULES
+    if not tb["classes"]["planned"][tb["kinds"]["cls"][tb["instances"]["kind"][row]]]:
+        return PROMISE
+    controller = engine.controllers[engine.pods[engine.uid_of_row[row]].key]
+    return NOT_FOR_GIVEN_UP if is_given_up(tb, controller, row) else TURNS
 
 
 def _residents(tables: Tables, candidates: Mask) -> Residents:

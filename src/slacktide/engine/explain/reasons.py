@@ -15,6 +15,8 @@ import numpy as np
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.plans import is_given_up
+from slacktide.engine.explain import giving_up
 from slacktide.engine.explain.feasibility import Looker, Obstacles, rule_text
 from slacktide.engine.explain.preemption import classify
 from slacktide.engine.ledger import lateness
@@ -48,8 +50,8 @@ class Explanation:
     slack       seconds; NaN where it takes no part in passes, as no node could take it by its own doing: then nobody is
                 preempted for it, whatever slack it has
     group       where it starts only together with others, what became of these; else empty
-    overload    what becomes of it where its class is overloaded, in words that stay the same while time passes, so that
-                they need not be written again; else empty
+    overload    what becomes of it where a plan gives it up, or its class is overloaded, in words that stay the same
+                while time passes, so that they need not be written again; else empty
     """
 
     nodes: int
@@ -118,7 +120,7 @@ class Explainer:
         slack, overload, is_aside = float("nan"), "", uid in engine.instances.aside
         if not is_aside:
             slack = self._slack(one, at)
-            overload = self._overload(one.row, kind, slack, at)
+            overload = self._given_up(one, at) or self._overload(one.row, kind, slack, at)
         key = kind, None if is_aside else round(min(slack, FAR)), overload
         known = self._known.get(key)
         if known is None or now - known[0] > KEPT_SECONDS:
@@ -148,6 +150,14 @@ class Explainer:
     def _forget(self, now: float) -> None:
         self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
         self._looks = {key: one for key, one in self._looks.items() if now - one[0] <= KEPT_SECONDS}
+
+    def _given_up(self, pod: types.Pod, at: float) -> str:
+        """What the present plan has to say of one that it gives up."""
+        engine, controller = self.engine, self.engine.controllers[pod.key]
+        if not is_given_up(engine.tables.tb, controller, pod.row):
+            return ""
+        found = engine.plans.of(engine.tables, controller, at)
+        return "" if found is None else giving_up.sentence(found)
 
     def _overload(self, row: int, kind: int, slack: float, at: float) -> str:
         """What triage makes of one that waits: by now where it is late, else as the last pass found its class."""

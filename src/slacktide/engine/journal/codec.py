@@ -88,6 +88,7 @@ class _Spec(msgspec.Struct, omit_defaults=True):
     application: str = ""
     spared: bool = False
     grace: float = 0.0
+    bare: bool = False
 
 
 def _from_access(one: Access) -> _Access | None:
@@ -157,6 +158,7 @@ def _from_spec(spec: specs.Spec) -> _Spec:
         application=spec.application,
         spared=spec.spared,
         grace=spec.grace,
+        bare=spec.bare,
     )
 
 
@@ -169,7 +171,7 @@ def _to_spec(wire: _Spec) -> specs.Spec:
     access = _to_access(wire.access)
     term = _to_term(wire.term)
     return specs.Spec(wire.demand, wire.service, term, placement, wire.never, wire.limit, access, wire.application,
-                      wire.spared, wire.grace)  # fmt: skip
+                      wire.spared, wire.grace, wire.bare)  # fmt: skip
 
 
 def _number(metric: float) -> float | str:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.engine.core.engine import Engine
+from slacktide.engine.core.plans import GivenUp
 from slacktide.engine.core.types import LEAVING, PLACED, Controller, snap
 from slacktide.engine.ledger.lateness import count_late
 from slacktide.errors import StateError
@@ -65,6 +66,7 @@ class SloStatus:
     running, waiting  live instances that are ready, and those that are not
     losses            seconds of all instances ever, by cause
     lost, starving    of those that wait in the queue, how many are late (docs/semantics.md, 'Triage'), and how
+    given_up          what the present plan has to say of it, where it gives it up
     """
 
     service: str
@@ -83,6 +85,7 @@ class SloStatus:
     lost: int
     starving: int
     losses: Losses
+    given_up: GivenUp | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,4 +220,5 @@ def slo_status(engine: Engine, key: str, now: float) -> SloStatus:
         lost=int(lost[0]),
         starving=int(starving[0]),
         losses=Losses(*losses(engine, (controller,), stood.records, at)[0].tolist()),
+        given_up=engine.plans.of(engine.tables, controller, at),
     )

@@ -109,7 +109,7 @@ def spared(tb: State, host: int, victims: NDArray[np.int64], now: float) -> int:
 def metric_on_host(tb: State, host: int, row: int, now: float) -> float:
     """Q of an instance that is on a host, seconds; O(instances on it)."""
     slot = views.slots(tb)[host, host_slots.slot_of(tb, host, row)]
-    return request_ledger.metric_of(tb, slot, now) - request_ledger.shift_of(tb, row)
+    return request_ledger.metric_of(tb, slot, now) - request_ledger.slot_shift(tb, slot)
 
 
 @entry

@@ -355,7 +355,11 @@ def note_life(tb: State, row: int, now: float) -> None:
     q = request_ledger.owner_of(tb, row)
     if views.rules(tb)["live"] and (q < 0 or not views.requests(tb)[q]["batch"]):
         return  # a service whose pods are replaced goes on
-    theirs = views.classes(tb)[views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]]
+    if views.rules(tb)["live"]:  # it may have had no pod, and so no kind
+        cls = whole(views.requests(tb)[q]["cls"])
+    else:
+        cls = whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"])
+    theirs = views.classes(tb)[cls]
     theirs["ended"] += 1
     theirs["lived"] += now - views.admission(tb)[row]
 

@@ -73,7 +73,7 @@ def evict(tb: State, entries: Records, number: int, by: int) -> None:
         row = whole(views.victims(tb)[first + v])
         h = whole(views.instances(tb)[row]["host"])
         slot = views.slots(tb)[h, companions.slot_at(tb, row)]
-        lost = request_ledger.metric_of(tb, slot, now) - request_ledger.shift_of(tb, row)
+        lost = request_ledger.metric_of(tb, slot, now) - request_ledger.slot_shift(tb, slot)
         instance_ledger.record(tb, PREEMPTED, row, h, by, lost)
     for v in range(number):
         row = whole(views.victims(tb)[first + v])

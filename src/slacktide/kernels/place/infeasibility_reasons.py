@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import affinity, free_index, host_slots, pod_groups
 from slacktide.kernels.place import search, search_with_rules, victims
 from slacktide.kernels.policies import in_force
+from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import entry, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import State
@@ -28,7 +29,8 @@ COUNTS = len(TEXTS)
 
 @entry
 def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> None:
-    """Hosts by obstacle into ``counts`` (COUNTS,), for a waiting instance of this metric; O(all instances)."""
+    """Hosts by obstacle into ``counts`` (COUNTS,), for a waiting instance of this metric, which the plan may move;
+    O(all instances)."""
     kind = whole(views.instances(tb)[row]["kind"])
     counts[:] = 0
     search.bring_metrics_up_to_date(tb)
@@ -37,7 +39,7 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
     if with_rules:
         affinity.prepare(tb, kind)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
-    mine = in_force.standing(tb, row, kind, mine)
+    mine = in_force.standing(tb, row, kind, mine + request_ledger.shift_of(tb, row))
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
         if host["down"]:

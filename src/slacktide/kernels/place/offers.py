@@ -21,7 +21,7 @@ from slacktide.kernels.place import ranking
 from slacktide.kernels.place.evaluations import UNSHARED
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force, priority, qos_driven
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import Records, State
@@ -75,6 +75,7 @@ def add_cost(tb: State, out: NDArray[np.float64], slot: Records, now: float) -> 
     theirs = views.classes(tb)[slot["cls"]]
     if in_force.cost(tb) == FEWEST_VICTIMS:
         priority.add_cost(out, theirs["level"])
+        out[theirs["level"]] -= window_ledger.further_cost(slot)
     else:
         qos_driven.add_cost(out, theirs["level"], request_ledger.metric_of(tb, slot, now) - theirs["margin"])
 

@@ -33,7 +33,7 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     pod_groups.begins_to_ask(tb, row)
     kind = whole(views.instances(tb)[row]["kind"])
     cls = whole(views.kinds(tb)[kind]["cls"])
-    mine = in_force.standing(tb, row, kind, mine)
+    mine = in_force.standing(tb, row, kind, mine + request_ledger.shift_of(tb, row))
     for h in hosts:
         number = whole(0)
         views.control(tb)["companions"] = 0

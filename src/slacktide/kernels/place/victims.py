@@ -16,7 +16,7 @@ from slacktide.kernels.feasible import (
 )
 from slacktide.kernels.place import companions
 from slacktide.kernels.policies import in_force, priority, qos_driven
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import cost_of
 from slacktide.kernels.tables import views
@@ -144,6 +144,7 @@ def feel(tb: State, slot: Records, at: int, now: float, out: Records) -> int:
         return whole(0)
     if in_force.cost(tb) == FEWEST_VICTIMS:
         priority.add_cost(out, theirs["level"])
+        out[theirs["level"]] -= window_ledger.further_cost(slot)
         return whole(1)
     slack = request_ledger.metric_of(tb, slot, now) - theirs["margin"]
     views.slack(tb)[at] = slack

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import free_index
 from slacktide.kernels.plan import curve, members, record, sorting
 from slacktide.kernels.plan.curve import RUNGS
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -243,7 +243,7 @@ def put_in_force(tb: State) -> None:
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
             if slot["request"] < 0:
-                slot["shift"] = SHIFT * views.instances(tb)[slot["row"]]["shift"]
+                slot["shift"] = window_ledger.slot_shift_of(tb, whole(slot["row"]))
     for q in range(len(views.requests(tb))):
         views.requests(tb)[q]["weighed"] = -np.inf
         views.requests(tb)[q]["told"] = 0

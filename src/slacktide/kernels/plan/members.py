@@ -34,12 +34,16 @@ AGES = 10  # a class whose members live for less than a window's tenth has jobs
 
 @kernel
 def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
-    """All instances that are admitted and not gone into ``rows``, each once; how many; O(instances)."""
+    """All instances that are admitted and not gone into ``rows``, each once; how many; O(instances).
+
+    In a live cluster not those that a ledger tells of and that no pod has come for yet: what they ask for is not known.
+    """
     control, count = views.control(tb), whole(0)
     if views.rules(tb)["live"]:
         for row in range(len(views.instances(tb))):
             state = views.instances(tb)[row]["state"]
-            if state != FUTURE and state != DONE and state != REMOVED and views.owner(tb)[row] >= 0:
+            is_known = views.owner(tb)[row] >= 0 and views.instances(tb)[row]["kind"] >= 0
+            if is_known and state != FUTURE and state != DONE and state != REMOVED:
                 rows[count] = row
                 count += 1
         return count

@@ -39,6 +39,11 @@ from slacktide.kernels.tables.schema import (
 )
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
+LAST_TO_GO = 2.0**32
+"""Seconds by which the metric of one that nobody makes again is below that of others, while it is on a host."""
+FOR_GOOD = 2.0**20
+"""As so many victims of its class one counts that nobody makes again, where a plan is in force."""
+
 
 @leaf
 def has_window(tb: State, cls: int) -> bool:
@@ -94,6 +99,22 @@ def shift_of(tb: State, row: int) -> float:
 
 
 @leaf
+def slot_shift_of(tb: State, row: int) -> float:
+    """The same while it is on a host. Where a plan is in force, one that nobody makes again is far below all of its
+    rank: whoever is as important never takes its place, and whoever is more important takes others' first; O(1)."""
+    kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
+    if kind["bare"] and views.classes(tb)[kind["cls"]]["planned"]:
+        return -LAST_TO_GO
+    return shift_of(tb, row)
+
+
+@leaf
+def further_cost(slot: Records) -> float:
+    """What a victim costs beside being one, where victims are counted; O(1)."""
+    return FOR_GOOD if slot["shift"] < 0.0 else 0.0
+
+
+@leaf
 def breaks_at(tb: State, cls: int, at: float) -> float:
     """When a promise breaks that by the budget of the present window would at ``at``; O(1).
 
@@ -113,7 +134,7 @@ def fill_slot(tb: State, row: int, slot: Records, since: float, on: float) -> No
     slot["since"] = since
     slot["on"] = on
     slot["overhead"] = views.instances(tb)[row]["overhead"]
-    slot["shift"] = shift_of(tb, row)
+    slot["shift"] = slot_shift_of(tb, row)
     if slot["request"] >= 0 or not has_window(tb, cls):
         return
     slot["overhead"] -= views.accounts(tb)[row]["spent"]

@@ -180,6 +180,7 @@ KIND = np.dtype(
         ("preferences_at", "i8"),
         ("preferences", "i8"),
         ("never", "i8"),  # never preempts anybody
+        ("bare", "i8"),  # nobody makes its instances again when they are gone
         ("grace", "f8"),  # seconds that its instances may take to end
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted

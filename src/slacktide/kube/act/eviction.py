@@ -219,6 +219,8 @@ class Evictor:
         note = (
             f"Preempted on {node}{f' with its pod group {group}' if group else ''} for {_named(beneficiary)}: {slack}"
         )
+        if self.feed.engine.specs[self.feed.engine.pods[victim.uid].spec].bare:
+            note += "; it is a bare pod, which nobody makes again"
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
 

@@ -70,6 +70,13 @@ def memory_text(nanos: int) -> str:
     return next((f"{count // size}{unit}" for unit, size in _LARGE if count and count % size == 0), f"{count}")
 
 
+def text_of(resource: str, amount: int) -> str:
+    """An amount in the units of :func:`amount` as people write it."""
+    if resource == "cpu":
+        return cpu_text(amount * NANO // 1000)
+    return memory_text(amount * NANO) if resource in ("memory", "ephemeral-storage") else str(amount)
+
+
 def _scaled(number: int, exponent: int) -> int:
     """``number * 10**exponent``, rounded up, without making numbers of a billion digits."""
     largest = LARGEST * NANO

@@ -15,7 +15,7 @@ from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
 from slacktide.kube.translate.nodes import NodeView, lasting
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.pod_constraints import PodConstraints
 from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.priorities import is_of_the_system
@@ -31,7 +31,17 @@ from slacktide.state.spec import Spec
 NEVER = "Never"
 
 SpecKey = tuple[
-    tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], tuple[Preference, ...], bool, Wants, bool, float
+    tuple[tuple[str, int], ...],
+    object,
+    int,
+    Term,
+    tuple[str, ...],
+    tuple[Preference, ...],
+    bool,
+    Wants,
+    bool,
+    float,
+    bool,
 ]
 
 
@@ -54,11 +64,12 @@ class SpecParts(NamedTuple):
     wants: Wants
     spared: bool
     grace: float
+    bare: bool
 
     def spec(self) -> Spec:
         wants = self.wants
         return Spec(self.demand, self.promised.service, self.term, self._placement(), self.never,
-                    wants.limit, wants.access, wants.application, self.spared, self.grace)  # fmt: skip
+                    wants.limit, wants.access, wants.application, self.spared, self.grace, self.bare)  # fmt: skip
 
     def _placement(self) -> Placement:
         placement = self.placed.placement
@@ -121,7 +132,7 @@ class Specs:
         """
         parts = self._read(pod)
         key = (parts.demand, parts.promised.service, id(parts.placed), parts.term, parts.beside, parts.liked,
-               parts.never, parts.wants, parts.spared, parts.grace)  # fmt: skip
+               parts.never, parts.wants, parts.spared, parts.grace, parts.bare)  # fmt: skip
         found = self._known.get(key)
         if found is None:
             found = self._known[key] = Interned(self._count, key, parts.placed, parts.spec())
@@ -158,7 +169,8 @@ class Specs:
         spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
         named = mirror.network.named(demand)
         beside, liked = claims.beside, claims.liked
-        return SpecParts(named, fed.promised, placed, term, beside, liked, never, wants, spared, grace(pod))
+        bare = controlling(pod.metadata) is None
+        return SpecParts(named, fed.promised, placed, term, beside, liked, never, wants, spared, grace(pod), bare)
 
     def _wants(self, pod: Pod) -> Wants:
         """Raises :class:`Unschedulable` of a pod that waits. One that is on its node needs none to be somebody's

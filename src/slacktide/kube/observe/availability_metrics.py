@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from prometheus_client.core import Metric
 
+from slacktide.engine.core.plans import Carried
 from slacktide.engine.ledger.overview import STATES, Floats, Overview
 from slacktide.kube.observe.families import Families, Family
 from slacktide.model.service_class import class_name
@@ -50,6 +51,24 @@ OVERLOADED = PROMISES.gauge(
     "any more; 0 where nobody waits.",
     "class",
 )
+CARRIED = PROMISES.gauge(
+    "slacktide_promises_carried",
+    "Promises of the class that the plan keeps, as capacity carries them; only where a plan is in force.",
+    "class",
+)
+GIVEN_UP = PROMISES.gauge(
+    "slacktide_promises_given_up",
+    "Promises of the class that the plan gives up; only where a plan is in force.",
+    "class",
+)
+OF_CLASSES = (OVERLOADED, CARRIED, GIVEN_UP)
+"""Known of classes, not of their controllers."""
+
+
+def planned(classes: Mapping[str, Carried]) -> Iterator[Metric]:
+    """Gauges by class of what the present plan says."""
+    yield CARRIED.of({(name,): one.carried for name, one in classes.items()})
+    yield GIVEN_UP.of({(name,): one.gives_up for name, one in classes.items()})
 
 
 def bonus_owed(found: Overview) -> Floats:
@@ -73,7 +92,7 @@ def availability(found: Overview) -> Iterator[Metric]:
     names = (class_name(one.service.name) for one in found.controllers)
     cls = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
     owed = bonus_owed(found)
-    values: dict[Family, dict[tuple[str, ...], float]] = {one: {} for one in PROMISES.declared if one is not OVERLOADED}
+    values: dict[Family, dict[tuple[str, ...], float]] = {one: {} for one in PROMISES.declared if one not in OF_CLASSES}
     for name, number in numbers.items():
         mine = cls == number
         values[PROMISED][name,] = float(found.promised[mine].mean())

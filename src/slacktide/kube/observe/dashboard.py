@@ -10,6 +10,7 @@ from slacktide.dashboard.live import Elsewhere, Live
 from slacktide.dashboard.pages import Route
 from slacktide.dashboard.view import Head
 from slacktide.engine.core import types
+from slacktide.engine.explain.giving_up import why
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.observe.explain import why_waiting
@@ -62,7 +63,9 @@ class WatchedScheduler:
         if engine is None:
             return []
         names = sorted({class_name(name) for name, found in engine.tables.overloaded().items() if found})
-        return [f"{name} is overloaded: not every promise of this class can be kept by now." for name in names]
+        said = [f"{name} is overloaded: not every promise of this class can be kept by now." for name in names]
+        known = sorted(engine.plans.classes.items())
+        return said + [f"{why(name, one)[0].upper()}{why(name, one)[1:]}." for name, one in known if one.gives_up]
 
     def reason(self, uid: str) -> str:
         engine, term = self.engine, self._scheduler.term

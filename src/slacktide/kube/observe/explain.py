@@ -17,6 +17,7 @@ from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.pod_record import FINAL
+from slacktide.kube.publish.availability_document import given_up_text
 from slacktide.kube.publish.rule_names import named_rule
 from slacktide.kube.translate.owners import Target
 
@@ -167,6 +168,7 @@ class PodStory:
             "lost": found.lost,
             "starving": found.starving,
             "preemptions": found.preemptions,
+            "given_up": given_up_text(found.given_up),
         }
 
 
@@ -202,6 +204,8 @@ def told(found: dict[str, Any]) -> str:
             f"delivered {ledger['delivered']:.4f}, {slack_text(ledger['slack'])}, {ledger['state']}; "
             f"{ledger['running']} running, {waiting_text(ledger)}, preempted {ledger['preemptions']} times"
         )
+        if ledger.get("given_up"):
+            lines.append(f"  {ledger['given_up']}")
     if found["exists"]:
         lines += [f"  {line}" for line in _now(found)]
         lines += [f"  {line}" for line in found.get("limits", [])]

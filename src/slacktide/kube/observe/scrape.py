@@ -12,7 +12,7 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Base
 
 from slacktide.engine.ledger.overview import Overview, joined, overview
-from slacktide.kube.observe.availability_metrics import OVERLOADED, availability
+from slacktide.kube.observe.availability_metrics import OVERLOADED, availability, planned
 from slacktide.kube.observe.families import Families
 from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.observe.workload_metrics import by_class, by_workload
@@ -166,6 +166,7 @@ class Collector(Base):
             yield from by_class(term.losses)
             yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
             yield overloaded(engine.tables.overloaded())
+            yield from planned(engine.plans.classes)
         yield from self._deeds()
         yield from self._health()
 

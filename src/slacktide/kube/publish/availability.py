@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.overview import STATES, Overview
@@ -35,7 +37,7 @@ LOG = logging.getLogger(__name__)
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
-NEWER = ("lost", "starving", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
+NEWER = ("lost", "starving", "givenUp", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
 """Fields of a ledger that a custom resource definition of before does not declare."""
 UNDECLARED = "field not declared"
 RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
@@ -46,11 +48,13 @@ LATER_SECONDS = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a ledger says that time alone may change: the state, and how many are late, and how."""
+    """What a ledger says that time alone may change: the state, how many are late, and how, and whether plans give it
+    up."""
 
     state: str
     lost: int
     starving: int
+    is_given_up: bool = False
 
 
 @dataclass
@@ -191,13 +195,14 @@ class LedgerWriter:
                 asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
-        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another
-        one are written. Both change as time passes, which no event tells.
+        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, or of which
+        it is another whether they are given up, are written. Both change as time passes, which no event tells.
 
         One that could not be written is tried again as ever, and not because of this.
         """
         counted = "lost" not in self._left_out  # else it may not be written
         lost, starving, states = found.lost.tolist(), found.starving.tolist(), found.state.tolist()
+        planned, given_up = "givenUp" not in self._left_out, (~np.isnan(found.given_up)).tolist()
         for i, one in enumerate(found.controllers):
             said = self._said.get(one.key)
             if said is None or one.key in self._taken or one.key in self._under_way:
@@ -206,6 +211,8 @@ class LedgerWriter:
                 self._plan.turn(one.key)
             elif counted and (said.lost, said.starving) != (lost[i], starving[i]):
                 self._plan.changed(one.key, self._clock())
+            elif planned and said.is_given_up != given_up[i]:
+                self._plan.turn(one.key)
         if self._plan or self._plan.refresh_due(self._clock()):
             self._some.set()
 
@@ -355,7 +362,7 @@ class LedgerWriter:
             self._unwritable.discard(key)
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
-                self._said[key] = Said(found.state, found.lost, found.starving)
+                self._said[key] = Said(found.state, found.lost, found.starving, found.given_up is not None)
             if key in self._former:
                 await self._remove_former(key)
         except ApiError as error:

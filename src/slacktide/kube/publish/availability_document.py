@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
+from slacktide.engine.core.plans import GivenUp
+from slacktide.engine.explain import giving_up
 from slacktide.engine.ledger.slo_status import SloStatus
+from slacktide.kube.client.quantities import text_of
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.resources.custom_resources import API_VERSION
 from slacktide.kube.translate.owners import Target, is_followed
@@ -39,10 +43,26 @@ def breaks_at(found: SloStatus, at: float) -> float | None:
     return at + max(0.0, found.slack + found.alpha)
 
 
+def room_text(asks: Sequence[tuple[str, int]]) -> str:
+    """What somebody asks for, as people write it; places for pods and what has no name of its own are left out."""
+    said = [f"{name} {text_of(name, amount)}" for name, amount in asks if name in ("cpu", "memory") or "." in name]
+    return ", ".join(said)
+
+
+def given_up_text(found: GivenUp | None) -> str:
+    """What the plan has to say of a workload that it gives up."""
+    return "" if found is None else giving_up.sentence(found, room_text(found.asks))
+
+
 def message(found: SloStatus, class_is_lost: str = "") -> str:
-    """That its class is no more, or not for it, in these words; or why a kept promise is AtRisk; else nothing."""
+    """That its class is no more, or not for it, in these words; else that the plan gives it up, and why a kept promise
+    is AtRisk; else nothing."""
     if class_is_lost:
         return class_is_lost
+    return "; ".join(filter(None, (given_up_text(found.given_up), _at_risk(found))))
+
+
+def _at_risk(found: SloStatus) -> str:
     if found.state != "AtRisk" or found.slack is None:
         return ""
     left, budget = max(0.0, found.slack + found.alpha), 1.0 - found.promised
@@ -68,9 +88,21 @@ def document(
     said = _document(target, books, found, class_is_lost)
     if deleted is not None:
         words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
-        status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None}
+        status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None, "givenUp": None}
         said["status"] |= status | {"running": 0, "waiting": 0, "deletedAt": rfc3339(deleted)}
     return said
+
+
+def _given_up(found: GivenUp | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {
+        "since": rfc3339(found.since),
+        "instances": found.instances,
+        "promises": found.promises,
+        "carried": found.carried,
+        "nextPlan": rfc3339(found.next_plan),
+    }
 
 
 def _document(target: Target, books: dict[str, Any], found: SloStatus, class_is_lost: str) -> dict[str, Any]:
@@ -100,6 +132,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, class_is_
                 "workload": round(losses.workload, 3),
                 "operator": round(losses.operator, 3),
             },
+            "givenUp": _given_up(found.given_up),
             "preemptions": found.preemptions,
             "at": rfc3339(books["at"]),
             "target": {

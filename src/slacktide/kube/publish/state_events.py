@@ -1,4 +1,5 @@
-"""Events AtRisk, Missed and Recovered about a workload itself, told when the state of its promise changes."""
+"""Events AtRisk, Missed and Recovered about a workload itself, told when the state of its promise changes, and GivenUp
+and TakenBack, told when plans begin or cease to give it up."""
 
 from __future__ import annotations
 
@@ -6,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol
 
+import numpy as np
+
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.metadata import Reference
-from slacktide.kube.publish.availability_document import message
+from slacktide.kube.publish.availability_document import given_up_text, message
 from slacktide.kube.translate.owners import Target
 
 LEAST_SECONDS = 10.0
@@ -19,6 +22,7 @@ MOST_A_SECOND, MOST_AT_ONCE = 20.0, 20.0
 """Changes that are told; the others wait, and are told as they stand by then."""
 BAD = ("AtRisk", "Missed")
 RECOVERED = "Recovered"
+GIVEN_UP, TAKEN_BACK = "GivenUp", "TakenBack"
 
 
 class Record(Protocol):
@@ -31,7 +35,8 @@ class StateEvents:
     """What was told of whom. ``compare`` is called about every second, with all controllers or some at a time.
 
     A state that a ledger of before said counts as told, so that a new leader repeats nothing, and tells what changed
-    while nobody led. ``targets`` are the workloads by the keys of their controllers.
+    while nobody led. What plans say of a workload is told once it has lasted for :data:`LEAST_SECONDS`: the first ones
+    follow each other quickly. ``targets`` are the workloads by the keys of their controllers.
     """
 
     def __init__(
@@ -42,17 +47,26 @@ class StateEvents:
         self._told_at: dict[str, float] = {}
         self._due: OrderedDict[str, None] = OrderedDict()
         """Those to be told about, who waits longest first."""
+        self._given_up: set[str] = set()
+        """Of whom it was told last that they are given up."""
+        self._differ: dict[str, float] = {}
+        """Those whom plans see otherwise than was told, and since when."""
+        self._plan_due: OrderedDict[str, None] = OrderedDict()
         self._allowance, self._allowed_at = MOST_AT_ONCE, clock()
 
-    def knew(self, states: Iterable[tuple[str, str]]) -> None:
-        """Key and state of workloads whose ledgers somebody before has written."""
+    def knew(self, states: Iterable[tuple[str, str]], given_up: Iterable[str] = ()) -> None:
+        """Key and state of workloads whose ledgers somebody before has written; keys of those that these give up."""
         self._told.update((key, state) for key, state in states if state in STATES)
+        self._given_up.update(given_up)
 
     def forget(self, key: str) -> None:
         """A controller is no more."""
         self._told.pop(key, None)
         self._told_at.pop(key, None)
         self._due.pop(key, None)
+        self._given_up.discard(key)
+        self._differ.pop(key, None)
+        self._plan_due.pop(key, None)
 
     def compare(self, found: Overview) -> None:
         """How controllers stand by now; O(controllers).
@@ -70,13 +84,22 @@ class StateEvents:
                 else:
                     self._due.pop(one.key, None)
                     self._told[one.key] = state
+        for one, is_given_up in zip(found.controllers, (~np.isnan(found.given_up)).tolist(), strict=True):
+            self._compare_plan(one.key, is_given_up, now)
+        self._tell_plans(now, found.at)
         self._tell_due(now, found.at)
+
+    def _compare_plan(self, key: str, is_given_up: bool, now: float) -> None:
+        if is_given_up == (key in self._given_up):
+            self._differ.pop(key, None)
+            self._plan_due.pop(key, None)
+        elif now - self._differ.setdefault(key, now) >= LEAST_SECONDS and key in self._targets:
+            self._plan_due[key] = None
 
     def _tell_due(self, now: float, at: float) -> None:
         """Tell about those whose turn it is, as they stand at ``at``. Of those who need not be told about any more only
         some are passed over at a time."""
-        self._allowance = min(MOST_AT_ONCE, self._allowance + MOST_A_SECOND * max(0.0, now - self._allowed_at))
-        self._allowed_at = now
+        self._allow(now)
         for _ in range(min(len(self._due), int(MOST_AT_ONCE))):
             if self._allowance < 1.0:
                 break
@@ -91,9 +114,32 @@ class StateEvents:
                 self._told_at[key] = now
                 self._tell(target, reason, note_of(found, told))
 
+    def _allow(self, now: float) -> None:
+        self._allowance = min(MOST_AT_ONCE, self._allowance + MOST_A_SECOND * max(0.0, now - self._allowed_at))
+        self._allowed_at = now
+
+    def _tell_plans(self, now: float, at: float) -> None:
+        """As :meth:`_tell_due`, of what plans say."""
+        self._allow(now)
+        while self._plan_due and self._allowance >= 1.0:
+            key, _none = self._plan_due.popitem(last=False)
+            self._differ.pop(key, None)
+            target = self._targets.get(key)
+            if target is None or key not in self._engine.controllers:
+                continue
+            found = slo_status(self._engine, key, at)
+            if (found.given_up is None) == (key not in self._given_up):
+                continue  # it changed again
+            self._allowance -= 1.0
+            self._given_up ^= {key}
+            if found.given_up is not None:
+                self._tell(target, GIVEN_UP, given_up_text(found.given_up))
+            else:
+                self._tell(target, TAKEN_BACK, f"kept by the plan again; {note_of(found, '')}")
+
     def _tell(self, target: Target, reason: str, note: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
-        event_type = "Normal" if reason == RECOVERED else "Warning"
+        event_type = "Normal" if reason in (RECOVERED, TAKEN_BACK) else "Warning"
         self._record(reference, reason, note, event_type=event_type, action="Promising")
 
 

@@ -147,6 +147,16 @@ class LostSeconds(Part, frozen=True):
     operator: float = 0.0
 
 
+class GivenUp(Part, frozen=True):
+    """That a plan gives a workload up: of its class capacity carries ``carried`` of the ``promises``."""
+
+    since: Instant | None = None
+    instances: int = 0
+    promises: int = 0
+    carried: int = 0
+    next_plan: Instant | None = None
+
+
 class AvailabilityStatus(Part, frozen=True):
     """What a controller was promised and given. ``accumulators`` are the exact sums at the instant ``at``."""
 
@@ -159,6 +169,7 @@ class AvailabilityStatus(Part, frozen=True):
     waiting: int = 0
     lost: int = 0
     starving: int = 0
+    given_up: GivenUp | None = None
     preemptions: int = 0
     at: Instant | None = None
     deleted_at: Instant | None = None
