@@ -85,8 +85,8 @@ of as much of the window as the request has lived |
 | `start` | | a local date and time | when one of the calendar's windows begins |
 
 A request that lives much shorter than its window is better served by `lifetime`, or by `budget: accrued`: of a whole \
-budget it may wait for all its life ([windows.md](windows.md#which-budget)). A promise of 1 has no budget in any window: \
-after a loss it is broken until the loss has left the window.
+budget it may wait for all its life ([windows.md](windows.md#which-budget)). A promise of 1 has no budget in any \
+window: after a loss it is broken until the loss has left the window.
 
 A class may say how long an instance of it is expected to take to start, up to an hour, in place of `qos.alpha` \
 ([metric.md](metric.md#alpha-of-a-class)):

@@ -83,8 +83,8 @@ def test_what_is_said_of_one_that_is_given_up() -> None:
         f"given up by the plan since {giving_up.instant(plan.since)}: capacity carries 8 of the 9 promises of class "
         "gold; it takes free room; "
     )
-    assert message(found) == f"{said}more room (cpu 1, memory 1Gi) or a lower promise would change that; " + (
-        "looked at again within 1 s"
+    assert message(found) == (
+        f"{said}more room (cpu 1, memory 1Gi) or a lower promise would change that; looked at again within 1 s"
     )
     [uid] = scene.engine.waiting()
     reason = Explainer(scene.engine).reason(uid, scene.now)

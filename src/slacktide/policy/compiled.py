@@ -16,7 +16,7 @@ from slacktide.kernels.drive.apply_plan import is_lost, metric_in_queue
 from slacktide.kernels.place import infeasibility_reasons
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.request_records import CONCURRENT
-from slacktide.kernels.tables.schema import RECORD_DECISIONS, SHIFT
+from slacktide.kernels.tables.schema import GIVEN_UP, RECORD_DECISIONS, SHIFT
 from slacktide.policy.api import Bind, Hold, Plan, View
 from slacktide.policy.scratch import Scratch
 from slacktide.state.growing_arrays import grow
@@ -117,8 +117,8 @@ def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:
 def is_given_up(tb: Tables, entry: np.void) -> bool:
     """Whether the present plan gives up a request that waits, or its instances."""
     if entry["request"] >= 0:
-        return bool(tb["requests"]["shift"][entry["request"]])
-    return bool(tb["instances"]["shift"][entry["row"]])
+        return bool(tb["requests"]["shift"][entry["request"]] > GIVEN_UP)
+    return bool(tb["instances"]["shift"][entry["row"]] * SHIFT > GIVEN_UP)
 
 
 def in_overload(tb: Tables, entry: np.void, slack: float, now: float) -> str:
