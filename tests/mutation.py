@@ -24,6 +24,9 @@ PATIENCE = 600
 
 FEW = "tests/equality/test_equality.py::test_core_and_twin_agree_on_a_few_small_clusters"
 OVERLOADED = "tests/equality/test_equality.py::test_core_and_twin_agree_under_triage"
+PLANNED = "tests/equality/test_plan.py::test_core_and_twin_agree_on_small_shortages"
+KNOWN = "tests/equality/test_plan.py::test_core_and_twin_know_the_same"
+MATHEMATICS = "tests/kernels/test_plan.py"
 RESIZES = "tests/sim/test_resizes.py"
 REQUESTS = "tests/equality/test_requests.py"
 LEAVES = "tests/kernels/test_kernels.py"
@@ -48,6 +51,7 @@ class Mutant(NamedTuple):
     tests: str
 
 
+MAKING = "kernels/plan/making.py"
 QOS, BUDGETS = "kernels/policies/qos_driven.py", "kernels/feasible/disruption_budgets.py"
 LIMITS = "kernels/feasible/disruption_limits.py"
 LEDGER, RESIZE = "kernels/drive/instance_ledger.py", "kernels/drive/resize.py"
@@ -66,7 +70,7 @@ MUTANTS = (
     Mutant(
         "patience between equals",
         QOS,
-        'if j["rank"] == k["rank"] and not q_j + views.rules(tb)["patience"] < q_k:',
+        'if j["rank"] == k["rank"] and not q_j < gives_way_below(j, q_k):',
         'if j["rank"] == k["rank"] and not q_j < q_k:',
         FEW,
     ),
@@ -189,6 +193,62 @@ MUTANTS = (
         "return (q_a < q_b) != turned",
         "return q_a < q_b",
         OVERLOADED,
+    ),
+    Mutant(
+        "plan: a part of the budget is held back",
+        "kernels/plan/members.py",
+        "slack + out[i] - reserve * budget - startup",
+        "slack + out[i] - startup",
+        KNOWN,
+    ),
+    Mutant(
+        "plan: whoever is given up comes last",
+        MAKING,
+        "units = np.rint((AWAY - ",
+        "units = -np.rint((AWAY - ",
+        PLANNED,
+    ),
+    Mutant(
+        "plan: outside, too, whoever has most slack comes first",
+        MAKING,
+        "(AWAY - 2.0 * max(",
+        "(AWAY + 2.0 * max(",
+        PLANNED,
+    ),
+    Mutant(
+        "plan: nobody is taken back without a turn to spare",
+        MAKING,
+        "    if before > gone:\n",
+        "    if False:\n",
+        PLANNED,
+    ),
+    Mutant(
+        "plan: a short record stands for the whole horizon",
+        "kernels/plan/curve.py",
+        "    stretch = horizon / over  #",
+        "    stretch = 1.0  #",
+        MATHEMATICS,
+    ),
+    Mutant(
+        "plan: what those hold that are given up is no room for those kept",
+        "kernels/plan/record.py",
+        '            if is_given_up(tb, whole(slot["row"])):\n',
+        "            if False:\n",
+        KNOWN,
+    ),
+    Mutant(
+        "plan: an outage comes back when it leaves the window",
+        "kernels/plan/members.py",
+        "        if leaves <= ladder[i]:\n",
+        "        if True:\n",
+        MATHEMATICS,
+    ),
+    Mutant(
+        "plan: a ring that becomes coarser keeps its order",
+        "kernels/plan/record.py",
+        "samples[(oldest + 2 * i + 1) % SAMPLES]",
+        "samples[2 * i + 1]",
+        MATHEMATICS,
     ),
     Mutant(
         "priority: only less important classes are preempted",

@@ -28,7 +28,7 @@ from support.shortages import shortage
 from support.small import Request, machines, small
 from support.standstill import Standstill, halted
 
-slack_alone, slack_together = (callable_from_python(one) for one in (members.slack_alone, members.slack_together))
+slack_alone, slack_together = callable_from_python(members.slack_alone), callable_from_python(members.slack_together)
 budget_of, lived_of = callable_from_python(members.budget_of), callable_from_python(members.lived_of)
 may_be_away, decider_of = callable_from_python(members.may_be_away), callable_from_python(request_ledger.decider_of)
 

@@ -80,7 +80,7 @@ def _window(random: np.random.Generator, end: float) -> Window | None:
     if kind < 0.15:
         return None
     if kind < 0.4:
-        begins = f"1970-01-01T00:{int(random.integers(0, 1 + end // 75)):02}:{int(random.integers(60)):02}"
+        begins = f"1970-01-01T00:{int(random.integers(0, 1 + int(end // 75))):02}:{int(random.integers(60)):02}"
         return Window(calendar="1d", start=begins, budget=budget)
     share = float(random.choice([0.1, 0.2, 0.4, 0.8, 2.4]))
     return Window(rolling=60.0 + np.floor(end * share) / 2.0, budget=budget)
