@@ -358,9 +358,12 @@ class Planner:
         self.take_census(live, now)
         self.sort_out()
         if self.in_force or was:
-            for j in live:
-                if not self.kind(j).planned:
-                    Member(j, self.kind(j), 0.0).give_up(BEHIND if self.kind(j).behind else 0.0)
+            for j in self.instances:
+                behind = BEHIND if self.kind(j).behind else 0.0
+                if not self.kind(j).planned and j in live:
+                    j.shift = behind
+                if j.request is not None and not (self.kind(j).planned and j.request.live()):
+                    j.request.shift = behind
             self.plan_levels(live, now)
             turn = min((FAR if k.patience is None else k.patience for k in self.kinds if k.planned), default=inf)
             self.soon_at = min(self.due_at, now + max(1.0, turn / PARTS))

@@ -202,15 +202,16 @@ def make(tb: State) -> None:
 
 @kernel
 def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
-    """Nobody is given up whose class the plan is not for; O(instances)."""
+    """Nobody is given up whose class the plan is not for, nor a request of which nobody lives; O(rows + requests)."""
     for i in range(len(rows)):
         theirs = views.classes(tb)[record.class_of(tb, rows[i])]
-        if theirs["planned"]:
-            continue
-        views.instances(tb)[rows[i]]["shift"] = theirs["behind"]
-        q = whole(request_ledger.decider_of(tb, rows[i]))
-        if q >= 0:
-            views.requests(tb)[q]["shift"] = SHIFT * theirs["behind"]
+        if not theirs["planned"]:
+            views.instances(tb)[rows[i]]["shift"] = theirs["behind"]
+    for q in range(len(views.requests(tb))):
+        request = views.requests(tb)[q]
+        theirs = views.classes(tb)[request["cls"]]
+        if request["live"] == 0 or not theirs["planned"]:
+            request["shift"] = SHIFT * theirs["behind"]
 
 
 @kernel
