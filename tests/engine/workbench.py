@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from engine.naive import ACCOUNTINGS, Naive
 from slacktide.config import Accounting, Config
@@ -16,15 +17,19 @@ from slacktide.model import APPROACHES, ServiceClass
 from slacktide.qos import availability
 from slacktide.state.spec import Spec
 
+Overload = Literal["share", "triage", "plan"]
+
 T0 = 1_790_000_000.0
 GOLD, SILVER, BRONZE = ServiceClass("gold", 1.0, 1), ServiceClass("silver", 0.9, 2), ServiceClass("bronze", 0.5, 3)
 CLASSES = (GOLD, SILVER, BRONZE)
 KINDS = ("independent", "concurrent", "aggregated", "batch")
 
 
-def settings(accounting: Accounting = "always", alpha: float = 10.0) -> Config:
+def settings(accounting: Accounting = "always", alpha: float = 10.0, overload: Overload = "triage") -> Config:
+    """By default without plans, of which tests/engine/shortage.py has scenes: the slow books know who is lost."""
     config = Config()
-    return replace(config, qos=replace(config.qos, startup=accounting, alpha=alpha))
+    qos = replace(config.qos, startup=accounting, alpha=alpha)
+    return replace(config, qos=qos, policy=replace(config.policy, overload=overload))
 
 
 def engine_with(

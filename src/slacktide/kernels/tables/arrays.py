@@ -177,7 +177,7 @@ ARRAYS: dict[str, Array] = {
     "omega": Array(F8, (H,), "s", "place", "scratch: delays", NETWORK),
     # Kinds, and what they ask of others.
     "kinds": Array(
-        schema.KIND, ("kinds",), "record", "drive feasible memo place plan policies queue", "and what failed"
+        schema.KIND, ("kinds",), "record", "drive feasible memo place plan policies qos queue", "and what failed"
     ),
     "counters": Array(affinity.COUNTER, ("counters",), "record", "feasible", "marks that are counted by domain"),
     "tallies": Array(I8, ("domains",), "instances", "feasible", "by counter and domain"),
