@@ -342,9 +342,11 @@ class Planner:
         self.take_census(live, now)
         self.sort_out()
         if self.in_force or was:
-            for j in live:
+            for j in self.instances:
                 if not self.kind(j).planned:
-                    Member(j, self.kind(j), 0.0).give_up(0.0)
+                    j.shift = 0.0
+                if j.request is not None and not (self.kind(j).planned and j.request.live()):
+                    j.request.shift = 0.0
             self.plan_levels(live, now)
         self.tell()
 

@@ -307,6 +307,7 @@ def depart(tb: State, row: int, now: float, completed: bool) -> None:
     instance["since"] = now
     disruption_limits.over(tb, row, now)
     window_events.end(tb, row, now)
+    instance_ledger.note_life(tb, row, now)
     if q >= 0:
         request_ledger.departed(tb, q, now)
     if completed:

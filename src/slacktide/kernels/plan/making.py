@@ -154,14 +154,14 @@ def make(tb: State) -> None:
 
 @kernel
 def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
-    """Nobody is given up whose class the plan is not for; O(instances)."""
+    """Nobody is given up whose class the plan is not for, nor a request of which nobody lives; O(rows + requests)."""
     for i in range(len(rows)):
-        if views.classes(tb)[record.class_of(tb, rows[i])]["planned"]:
-            continue
-        views.instances(tb)[rows[i]]["shift"] = 0
-        q = whole(request_ledger.decider_of(tb, rows[i]))
-        if q >= 0:
-            views.requests(tb)[q]["shift"] = 0.0
+        if not views.classes(tb)[record.class_of(tb, rows[i])]["planned"]:
+            views.instances(tb)[rows[i]]["shift"] = 0
+    for q in range(len(views.requests(tb))):
+        request = views.requests(tb)[q]
+        if request["live"] == 0 or not views.classes(tb)[request["cls"]]["planned"]:
+            request["shift"] = 0.0
 
 
 @kernel
