@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 from engine.naive import ACCOUNTINGS, Naive
 from slacktide.config import Accounting, Config
@@ -33,9 +33,14 @@ def settings(accounting: Accounting = "always", alpha: float = 10.0, overload: O
 
 
 def engine_with(
-    hosts: int = 3, cores: int = 4, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES
+    hosts: int = 3,
+    cores: int = 4,
+    accounting: Accounting = "always",
+    classes: Sequence[ServiceClass] = CLASSES,
+    **policy: Any,
 ) -> Engine:
-    engine = Engine(settings(accounting))
+    config = settings(accounting)
+    engine = Engine(replace(config, policy=replace(config.policy, **policy)))
     for i in range(hosts):
         engine.host(f"node-{i}", {"cpu": 1000 * cores, "memory": 2**33, "pods": 500}, {}, True)
     for number, service in enumerate(classes):
@@ -56,8 +61,9 @@ class Workbench:
         cores: int = 4,
         accounting: Accounting = "always",
         classes: Sequence[ServiceClass] = CLASSES,
+        **policy: Any,
     ) -> None:
-        self.engine, self.classes = engine_with(hosts, cores, accounting, classes), classes
+        self.engine, self.classes = engine_with(hosts, cores, accounting, classes, **policy), classes
         self.books: dict[str, Naive] = {}
         self.t = 0.0
 
@@ -177,9 +183,15 @@ DEEDS = ("arrive", "arrive", "run", "run", "settle", "settle", "settle", "change
 class Chaos:
     """A random history; ``step`` does one more thing a while later."""
 
-    def __init__(self, seed: int, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES) -> None:
+    def __init__(
+        self,
+        seed: int,
+        accounting: Accounting = "always",
+        classes: Sequence[ServiceClass] = CLASSES,
+        **policy: Any,
+    ) -> None:
         self.random = random.Random(seed)
-        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes)
+        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes, **policy)
         self.t = 0.0
         self.number = 0
         for i in range(self.random.randint(2, 5)):

@@ -162,7 +162,9 @@ def test_who_is_at_its_margin_is_not_below_it(tmp_path: Path) -> None:
     classes = (ServiceClass("first", 0.5, 1, 0.0), ServiceClass("second", 0.5, 2, 1000.0))
     events = [(0.0, 1, "fail"), (5.0, 1, "repair"), (50.0, 0, "fail")]
     one = small([Request(0), Request(1, size=2.0)], machines(1.0, 2.0), end=115.0, events=events, qos={"alpha": 0.0})
-    one = replace(one, workload=replace(one.workload, classes=classes)).with_(policy={"preempt_when": "better"})
+    one = replace(one, workload=replace(one.workload, classes=classes)).with_(
+        policy={"preempt_when": "better", "overload": "triage"}
+    )
     result = core(one, tmp_path)
     assert [(d[1], d[2], d[4]) for d in decisions_of(result)] == [(0.0, 0, ()), (5.0, 1, ()), (110.0, 0, (1,))]
     assert 100.0 in [time for time, *_ in passes_of(result)]
@@ -174,7 +176,7 @@ def test_a_class_that_starts_slowly_comes_back_in_time(alpha: float | None, come
     """It is promised half, ran for 600 s, gives way, and takes 180 s to start anew: after 1200 s it is behind. It is at
     its margin of 10 s at 1200 - alpha - 10 s; passes come every 30 s."""
     first, second = Request(0), Request(1, admission=600.0)
-    one = small([first, second], machines(1.0), end=1400.0, hot=180.0, cold=0.0)
+    one = small([first, second], machines(1.0), end=1400.0, hot=180.0, policy={"overload": "triage"})
     classes = (ServiceClass("slow", 0.5, 1, alpha=alpha), ServiceClass("other", 0.1, 1), ServiceClass("none", 0.1, 1))
     result = core(replace(one, workload=replace(one.workload, classes=classes)), tmp_path)
     (again,) = [at for _, at, row, _, _ in decisions_of(result) if row == 0 and at > 0.0]

@@ -195,8 +195,8 @@ class LedgerWriter:
                 asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
-        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, or of which
-        it is another whether they are given up, are written. Both change as time passes, which no event tells.
+        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another,
+        or which are given up or taken back, are written. All that changes as time passes, which no event tells.
 
         One that could not be written is tried again as ever, and not because of this.
         """
