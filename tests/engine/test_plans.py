@@ -113,7 +113,7 @@ def test_since_when_is_kept_while_plans_agree_and_begins_anew_after_a_break() ->
     assert scene.given_up() == []
     assert "Missed" not in scene.states()
     assert slo_status(scene.engine, key, scene.now).given_up is None
-    assert np.isnan(overview(scene.engine, scene.now).given_up).all()
+    assert np.isinf(overview(scene.engine, scene.now).given_up).all()
     assert scene.engine.plans.classes == {"gold": Carried(9, 9)}
 
 
@@ -260,4 +260,5 @@ def test_words_for_when_and_why() -> None:
     assert giving_up.looked_at_again(plan) == f"looked at again at {giving_up.instant(T0 + 3600.0)}"
     assert giving_up.instant(T0) == "2026-09-21 14:13 UTC"
     assert giving_up.why("gold", plan) == "capacity carries 20 of the 21 promises of class gold"
+    assert giving_up.why("gold", Carried(1, 0)) == "capacity does not carry the only promise of class gold"
     assert giving_up.why("gold", Carried()) == "capacity does not carry all promises of class gold"

@@ -196,7 +196,7 @@ class LedgerWriter:
         """
         counted = "lost" not in self._left_out  # else it may not be written
         lost, starving, states = found.lost.tolist(), found.starving.tolist(), found.state.tolist()
-        planned, given_up = "givenUp" not in self._left_out, (~np.isnan(found.given_up)).tolist()
+        planned, given_up = "givenUp" not in self._left_out, np.isfinite(found.given_up).tolist()
         for i, one in enumerate(found.controllers):
             said = self._said.get(one.key)
             if said is None or one.key in self._taken or one.key in self._under_way:
