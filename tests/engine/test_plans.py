@@ -43,9 +43,7 @@ def simulated(services: int, places: int, folder: Path) -> int:
         f"classes:\n  - {{name: gold, slo: {MINUTES.slo}, rank: 2, window: {{rolling: 120}}}}\n"
         f"qos: {{alpha: {STARTUP}}}\nstartup: {{hot: 'constant:{STARTUP}', cold: 'constant:{STARTUP}'}}\n"
     )
-    found = st.simulate(
-        folder / "w.csv", folder / "h.csv", end=HALF_AN_HOUR, config=folder / "c.yaml", progress=False
-    )
+    found = st.simulate(folder / "w.csv", folder / "h.csv", end=HALF_AN_HOUR, config=folder / "c.yaml", progress=False)
     return round(services * float(found.classes["fulfilment"][0]))
 
 
@@ -85,9 +83,8 @@ def test_what_is_said_of_one_that_is_given_up() -> None:
         f"given up by the plan since {giving_up.instant(plan.since)}: capacity carries 8 of the 9 promises of class "
         "gold; it takes free room; "
     )
-    assert message(found) == f"{said}more room (cpu 1, memory 1Gi) or a lower promise would change that; " + (
-        "looked at again within 1 s"
-    )
+    change = "more room (cpu 1, memory 1Gi) or a lower promise would change that; "
+    assert message(found) == f"{said}{change}looked at again within 1 s"
     [uid] = scene.engine.waiting()
     reason = Explainer(scene.engine).reason(uid, scene.now)
     assert reason == (

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from engine.naive import ACCOUNTINGS, Naive
 from slacktide.config import Accounting, Config
@@ -22,15 +23,25 @@ CLASSES = (GOLD, SILVER, BRONZE)
 KINDS = ("independent", "concurrent", "aggregated", "batch")
 
 
-def settings(accounting: Accounting = "always", alpha: float = 10.0) -> Config:
+def settings(
+    accounting: Accounting = "always", alpha: float = 10.0, overload: Literal["triage", "plan"] = "plan"
+) -> Config:
     config = Config()
-    return replace(config, qos=replace(config.qos, startup=accounting, alpha=alpha))
+    return replace(
+        config,
+        qos=replace(config.qos, startup=accounting, alpha=alpha),
+        policy=replace(config.policy, overload=overload),
+    )
 
 
 def engine_with(
-    hosts: int = 3, cores: int = 4, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES
+    hosts: int = 3,
+    cores: int = 4,
+    accounting: Accounting = "always",
+    classes: Sequence[ServiceClass] = CLASSES,
+    overload: Literal["triage", "plan"] = "plan",
 ) -> Engine:
-    engine = Engine(settings(accounting))
+    engine = Engine(settings(accounting, overload=overload))
     for i in range(hosts):
         engine.host(f"node-{i}", {"cpu": 1000 * cores, "memory": 2**33, "pods": 500}, {}, True)
     for number, service in enumerate(classes):
@@ -51,8 +62,9 @@ class Workbench:
         cores: int = 4,
         accounting: Accounting = "always",
         classes: Sequence[ServiceClass] = CLASSES,
+        overload: Literal["triage", "plan"] = "plan",
     ) -> None:
-        self.engine, self.classes = engine_with(hosts, cores, accounting, classes), classes
+        self.engine, self.classes = engine_with(hosts, cores, accounting, classes, overload), classes
         self.books: dict[str, Naive] = {}
         self.t = 0.0
 
@@ -172,9 +184,15 @@ DEEDS = ("arrive", "arrive", "run", "run", "settle", "settle", "settle", "change
 class Chaos:
     """A random history; ``step`` does one more thing a while later."""
 
-    def __init__(self, seed: int, accounting: Accounting = "always", classes: Sequence[ServiceClass] = CLASSES) -> None:
+    def __init__(
+        self,
+        seed: int,
+        accounting: Accounting = "always",
+        classes: Sequence[ServiceClass] = CLASSES,
+        overload: Literal["triage", "plan"] = "plan",
+    ) -> None:
         self.random = random.Random(seed)
-        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes)
+        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes, overload=overload)
         self.t = 0.0
         self.number = 0
         for i in range(self.random.randint(2, 5)):

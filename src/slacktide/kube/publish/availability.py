@@ -189,8 +189,8 @@ class LedgerWriter:
                 asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
-        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, or of which
-        it is another whether they are given up, are written. Both change as time passes, which no event tells.
+        """How controllers stand by now: ledgers are written whose state is another one, or whose count of those who are
+        lost or starve, or whether plans give them up. All of it changes as time passes, which no event tells.
 
         One that could not be written is tried again as ever, and not because of this.
         """
