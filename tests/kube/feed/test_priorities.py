@@ -75,11 +75,12 @@ class Scene:
 
 @pytest.mark.parametrize(
     ("theirs", "ours", "goes"),
-    [(1000, 0, False), (0, 0, True), (0, 1000, True), (-10, 0, True), (0, -10, False), (None, None, True)],
+    [(1000, 0, False), (0, 0, False), (0, 1000, True), (-10, 0, True), (0, -10, False), (None, None, False)],
 )
 def test_of_pods_without_a_class_the_priority_decides_who_preempts_whom(
     theirs: int | None, ours: int | None, goes: bool
 ) -> None:
+    """They have no owner, so that equals make no room for each other: who goes is gone for good."""
     scene = Scene()
     scene.see("runs", "a", priority=theirs)
     scene.now = LATER
