@@ -25,6 +25,7 @@ from slacktide.kernels.plan.making import AWAY
 from slacktide.kube.publish.availability_document import document, message
 from slacktide.kube.translate.owners import Target
 from slacktide.model import ServiceClass, Window
+from slacktide.state.compaction import compact
 
 LARGEST = 1e6
 """Seconds; what is shown of slacks is far below it, what plans add to them far above."""
@@ -198,6 +199,12 @@ def test_a_leader_who_knows_ledgers_and_no_pod_yet_plans_for_nobody() -> None:
     assert fresh.run(scene.now + 1.0).decisions == ()
     assert fresh.plans.since == {}
     assert fresh.plans.classes == {}
+    scene.engine = fresh
+    scene.make(scene.keys[0])
+    scene.run(2)
+    compact(fresh.tables)
+    scene.run(1)
+    assert fresh.plans.classes == {"gold": Carried(1, 1)}, "of the others nobody knows what they ask for"
 
 
 def test_a_record_with_plans_is_decided_again_as_it_was(tmp_path: Path) -> None:

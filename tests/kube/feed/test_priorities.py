@@ -88,6 +88,15 @@ def test_of_pods_without_a_class_the_priority_decides_who_preempts_whom(
     assert scene.preempted() == (["runs"] if goes else [])
 
 
+def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
+    scene = Scene()
+    scene.see("alone", "a")
+    scene.see("owned", owner={**DAEMON_SET, "apiVersion": "example.com/v1", "kind": "Workers"})
+    assert {uid: scene.engine.specs[one.spec].bare for uid, one in scene.engine.pods.items()} == {
+        "alone": True, "owned": False,
+    }  # fmt: skip
+
+
 def test_the_larger_priority_has_its_turn_first() -> None:
     scene = Scene()
     scene.see("early", priority=0)
