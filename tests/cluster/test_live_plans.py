@@ -33,6 +33,8 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def place(stage: Stage) -> Iterator[Place]:
     found = Place(stage, "plans")
     found.nodes(PLACES, cpu="1")
+    for one in found.api.get("/api/v1/nodes?labelSelector=fence")["items"]:  # room that none of the scene can use
+        found.api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
     yield found
     found.api.delete(f"/api/v1/namespaces/{found.namespace}")
 
