@@ -37,7 +37,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     yield from staged(
         binaries, tmp_path_factory.mktemp("overload"), classes,
         qos__alpha=0, policy__savable=SAVABLE, policy__floor=1e-6, scheduler__watchdog=1,
-        policy__patience=BETWEEN_EQUALS, policy__overload_patience=BETWEEN_EQUALS,
+        policy__overload="triage", policy__patience=BETWEEN_EQUALS, policy__overload_patience=BETWEEN_EQUALS,
     )  # fmt: skip
 
 

@@ -296,13 +296,14 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
             "STATE",
             "LOST",
             "STARVING",
+            "GIVEN UP",
             "RUNNING",
             "WAITING",
             "PREEMPTED",
             "AGE",
         ]
         assert list(table) == headings
-        first = ["a-front", "silver", "0.95", "0.97125", "2026-11-21T13:04:00Z", "AtRisk", "1", "0", "3", "1", "7"]
+        first = ["a-front", "silver", "0.95", "0.97125", "2026-11-21T13:04:00Z", "AtRisk", "1", "0", "", "3", "1", "7"]
         assert [table[name][0] for name in headings[:-1]] == first
         assert [table[name][1] for name in ("PROMISED", "BREAKS AT", "STATE")] == ["0.5", "", "Kept"]
     finally:

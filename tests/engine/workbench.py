@@ -6,7 +6,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal
+from typing import Literal
 
 from engine.naive import ACCOUNTINGS, Naive
 from slacktide.config import Accounting, Config
@@ -25,11 +25,15 @@ CLASSES = (GOLD, SILVER, BRONZE)
 KINDS = ("independent", "concurrent", "aggregated", "batch")
 
 
-def settings(accounting: Accounting = "always", alpha: float = 10.0, overload: Overload = "triage") -> Config:
-    """By default without plans, of which tests/engine/shortage.py has scenes: the slow books know who is lost."""
+def settings(
+    accounting: Accounting = "always", alpha: float = 10.0, overload: Literal["triage", "plan"] = "plan"
+) -> Config:
     config = Config()
-    qos = replace(config.qos, startup=accounting, alpha=alpha)
-    return replace(config, qos=qos, policy=replace(config.policy, overload=overload))
+    return replace(
+        config,
+        qos=replace(config.qos, startup=accounting, alpha=alpha),
+        policy=replace(config.policy, overload=overload),
+    )
 
 
 def engine_with(
@@ -37,10 +41,9 @@ def engine_with(
     cores: int = 4,
     accounting: Accounting = "always",
     classes: Sequence[ServiceClass] = CLASSES,
-    **policy: Any,
+    overload: Literal["triage", "plan"] = "plan",
 ) -> Engine:
-    config = settings(accounting)
-    engine = Engine(replace(config, policy=replace(config.policy, **policy)))
+    engine = Engine(settings(accounting, overload=overload))
     for i in range(hosts):
         engine.host(f"node-{i}", {"cpu": 1000 * cores, "memory": 2**33, "pods": 500}, {}, True)
     for number, service in enumerate(classes):
@@ -61,9 +64,9 @@ class Workbench:
         cores: int = 4,
         accounting: Accounting = "always",
         classes: Sequence[ServiceClass] = CLASSES,
-        **policy: Any,
+        overload: Literal["triage", "plan"] = "plan",
     ) -> None:
-        self.engine, self.classes = engine_with(hosts, cores, accounting, classes, **policy), classes
+        self.engine, self.classes = engine_with(hosts, cores, accounting, classes, overload), classes
         self.books: dict[str, Naive] = {}
         self.t = 0.0
 
@@ -188,10 +191,10 @@ class Chaos:
         seed: int,
         accounting: Accounting = "always",
         classes: Sequence[ServiceClass] = CLASSES,
-        **policy: Any,
+        overload: Literal["triage", "plan"] = "plan",
     ) -> None:
         self.random = random.Random(seed)
-        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes, **policy)
+        self.bench = Workbench(hosts=1, cores=4, accounting=accounting, classes=classes, overload=overload)
         self.t = 0.0
         self.number = 0
         for i in range(self.random.randint(2, 5)):

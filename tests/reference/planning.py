@@ -275,9 +275,11 @@ class Planner:
         """What its demand takes of all hosts, as the largest share of any resource."""
         return exact(max((d / r for d, r in zip(j.demand, self.room, strict=True) if r > 0), default=0.0))
 
-    def free(self) -> float:
-        """What is free on hosts that are up, as the least share of any resource."""
-        up = [host.free() for host in self.hosts if host.up]
+    def free(self, given_up: Sequence[Instance] = ()) -> float:
+        """What is free on hosts that are up, as the least share of any resource; where some are ``given_up``, on those
+        whose attributes do for one of these."""
+        reached = [h for h in self.hosts if not given_up or any(j.term.holds(h.attributes) for j in given_up)]
+        up = [host.free() for host in reached if host.up]
         return exact(
             min((sum(max(0, f[r]) for f in up) / room for r, room in enumerate(self.room) if room > 0), default=0.0)
         )
@@ -310,8 +312,9 @@ class Planner:
         there, waiting = [j for host in self.hosts for j in host.instances], self.waiting()
         services = [j for j in waiting if not self.kind(j).job and not is_given_up(j)]
         jobs = [j for j in waiting if self.kind(j).job]
+        given_up = [j for j in waiting if not self.kind(j).job and is_given_up(j)]
         waits = min((self.kind(j).level for j in services), default=self.levels)
-        room = sum((self.size(j) for j in there), 0.0) + (0.0 if services or jobs else self.free())
+        room = sum((self.size(j) for j in there), 0.0) + (0.0 if services or jobs else self.free(given_up))
         usable, asked = [], []
         for level in range(self.levels):
             held = [j for j in there if self.kind(j).level <= level]

@@ -135,7 +135,7 @@ class EngineRows:
             kind, namespace, name = named(key)
             rows.append(WorkloadRow(
                 self.workloads.of(key), namespace, name, kind, cls, promised, finite(delivered), finite(slack), state,
-                running, waiting, preempted, late, given_up=None if np.isnan(since) else since,
+                running, waiting, preempted, late, given_up=finite(since),
             ))  # fmt: skip
         totals = Totals(
             np.array(classes), found.state, found.promised, found.delivered, found.lifetime,

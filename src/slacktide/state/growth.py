@@ -245,10 +245,8 @@ class Growing(ServiceClasses):
         number = len(self._specs)
         shape = self._shape_of(spec)
         pair = self._pairs.setdefault((spec.demand, cls), len(self._pairs))
-        alike = self._alike.setdefault(
-            (replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0, bare=False), cls),
-            number,
-        )
+        plain = replace(spec, limit=(), access=NO_ACCESS, application="", spared=False, grace=0.0, bare=False)
+        alike = self._alike.setdefault((plain, cls), number)
         have = len(self.tb["shared_of_pair"])
         if pair >= have:
             self._lengthen("shared_of_pair", pair + 1)

@@ -99,8 +99,7 @@ def test_a_workload_decides_by_its_own_and_says_so() -> None:
 @pytest.mark.parametrize("alpha", ALPHAS)
 def test_a_workload_is_not_given_up_for_its_slow_start(alpha: float | None) -> None:
     """Whoever has just come is behind by nothing. It is late once it is behind by savable - qos.alpha: 30 s."""
-    config = settings(alpha=10.0)
-    engine = Engine(replace(config, policy=replace(config.policy, overload="triage")))
+    engine = Engine(settings(alpha=10.0, overload="triage"))
     engine.host("small", {"cpu": 1, "memory": 2**33, "pods": 10}, {}, True)
     service = replace(DEFAULT_CLASSES[1], alpha=alpha)
     engine.spec(0, Spec((("cpu", 1000), ("memory", 2**20), ("pods", 1)), service))

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 
@@ -38,6 +38,7 @@ from slacktide.settings import load_live
 from support import made_objects, virtual_time
 
 NOW = 1_790_000_000.0
+Overload = Literal["triage", "plan"]
 ANSWER_SECONDS = 0.02
 Refusal = Callable[[str, str], Exception | None]
 
@@ -126,9 +127,9 @@ class Server:
 class Backstage:
     """Nodes of four cores; pods of the class high preempt those of the class low."""
 
-    def __init__(self, policy: str = "priority") -> None:
+    def __init__(self, policy: str = "priority", overload: Overload = "plan") -> None:
         config = load_live()
-        own = replace(config.policy, name=policy, min_running=0.0)
+        own = replace(config.policy, name=policy, min_running=0.0, overload=overload)
         self.config: Config = replace(config, policy=own)
         self.server = Server()
         loop = asyncio.get_running_loop()
@@ -243,10 +244,12 @@ class Backstage:
             self.mirror.drop_pod(Identity("shop", name, name, ""), None)
 
 
-def played(play: Callable[[Backstage], Coroutine[Any, Any, None]], policy: str = "priority") -> None:
+def played(
+    play: Callable[[Backstage], Coroutine[Any, Any, None]], policy: str = "priority", overload: Overload = "plan"
+) -> None:
     """A play on a new stage, in virtual time."""
 
     async def begin() -> None:
-        await play(Backstage(policy))
+        await play(Backstage(policy, overload))
 
     virtual_time.run(begin)

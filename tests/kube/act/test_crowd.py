@@ -186,7 +186,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
             assert all("more before it may preempt" in one for one in reasons)
             assert told.count("waits") == 0
 
-    played(play, "qos-driven")
+    played(play, "qos-driven", "triage")
 
 
 def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:

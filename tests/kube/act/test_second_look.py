@@ -23,6 +23,8 @@ CORE = 1000
 LATER = T0 + 600.0
 FOREVER = T0 + 1e6
 
+LOW = replace(BRONZE, name="low", rank=4)
+
 
 class Scene:
     """Nodes of four cores; bronze pods of three run, a gold one of three comes, and waits for a victim to go."""
@@ -47,7 +49,7 @@ class Scene:
         return self.number
 
     def runs(self, uid: str, node: str, cores: int = 3) -> None:
-        self.engine.found(uid, uid, uid, self._new(uid, cores, BRONZE), node, T0)
+        self.engine.found(uid, uid, uid, self._new(uid, cores, LOW), node, T0)
         self.engine.ready(uid, T0)
 
     def comes(self, uid: str, cores: int = 3, service: ServiceClass = GOLD) -> None:

@@ -75,16 +75,26 @@ class Scene:
 
 @pytest.mark.parametrize(
     ("theirs", "ours", "goes"),
-    [(1000, 0, False), (0, 0, True), (0, 1000, True), (-10, 0, True), (0, -10, False), (None, None, True)],
+    [(1000, 0, False), (0, 0, False), (0, 1000, True), (-10, 0, True), (0, -10, False), (None, None, False)],
 )
 def test_of_pods_without_a_class_the_priority_decides_who_preempts_whom(
     theirs: int | None, ours: int | None, goes: bool
 ) -> None:
+    """They have no owner, so that equals make no room for each other: who goes is gone for good."""
     scene = Scene()
     scene.see("runs", "a", priority=theirs)
     scene.now = LATER
     scene.see("comes", priority=ours)
     assert scene.preempted() == (["runs"] if goes else [])
+
+
+def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
+    scene = Scene()
+    scene.see("alone", "a")
+    scene.see("owned", owner={**DAEMON_SET, "apiVersion": "example.com/v1", "kind": "Workers"})
+    assert {uid: scene.engine.specs[one.spec].bare for uid, one in scene.engine.pods.items()} == {
+        "alone": True, "owned": False,
+    }  # fmt: skip
 
 
 def test_the_larger_priority_has_its_turn_first() -> None:

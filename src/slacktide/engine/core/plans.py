@@ -1,4 +1,4 @@
-"""Whom the plans of passes give up (docs/plan.md), and since when; from operations alone, so that records have it."""
+"""Whom the plans of passes give up (docs/plan.md), and since when: from operations alone, as a record has them."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ def why(service: str, found: Carried | GivenUp) -> str:
     """Why somebody of a class is given up."""
     if not found.promises:
         return f"capacity does not carry all promises of class {service}"
+    if found.promises == 1 and not found.carried:
+        return f"capacity does not carry the only promise of class {service}"
     return f"capacity carries {found.carried} of the {found.promises} promises of class {service}"
 
 

@@ -30,7 +30,7 @@ class Overview:
     state                  index into :data:`STATES`
     running, waiting       live instances that are ready, and those that are not
     lost, starving         of those that wait in the queue, how many are late, and how
-    given_up               since when the plan has given them up, seconds since 1970; NaN where it does not
+    given_up               since when the plan has given them up, seconds since 1970; infinite where it does not
     lifetime, received     seconds, over all instances ever; ``received`` as of an aggregated request
     losses                 seconds of all instances ever, shape (controllers, 4): :data:`LOSSES`
     """
@@ -80,7 +80,7 @@ def overview(engine: Engine, now: float, keys: Iterable[str] | None = None) -> O
         waiting=records["count"] - ready,
         lost=lost,
         starving=starving,
-        given_up=np.array([engine.plans.since.get(one.key, np.nan) for one in controllers], np.float64),
+        given_up=np.array([engine.plans.since.get(one.key, np.inf) for one in controllers], np.float64),
         preemptions=records["preemptions"],
         starts=records["starts"],
         lifetime=records["lifetime"],

@@ -169,7 +169,7 @@ def choose_score(tb: State) -> None:
 @kernel
 def room_now(tb: State) -> float:
     """What is there of the cluster: what is taken and what is free, as a share; O(hosts)."""
-    total = record.free_share(tb)
+    total = record.free_share(tb, np.zeros(len(views.groups(tb)), np.int64))
     for h in range(len(views.hosts(tb))):
         for i in range(views.hosts(tb)[h]["count"]):
             total += record.size_of(tb, whole(views.slots(tb)[h, i]["shape"]))

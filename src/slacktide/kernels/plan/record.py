@@ -50,8 +50,9 @@ def measure_cluster(tb: State) -> None:
 
 
 @kernel
-def free_share(tb: State) -> float:
-    """What is free on hosts that are up, as the least share of any resource that hosts have; O(hosts * resources)."""
+def free_share(tb: State, closed: NDArray[np.int64]) -> float:
+    """What is free on hosts that are up and not of a ``closed`` group, as the least share of any resource that hosts
+    have; O(hosts * resources)."""
     whole_cluster, free = views.room(tb), views.free(tb)
     least = np.inf
     for r in range(free.shape[1]):
@@ -59,7 +60,7 @@ def free_share(tb: State) -> float:
             continue
         total = 0.0
         for h in range(free.shape[0]):
-            if not views.hosts(tb)[h]["down"]:
+            if not views.hosts(tb)[h]["down"] and not closed[views.hosts(tb)[h]["group"]]:
                 total += max(0, free[h, r])
         least = min(least, total / whole_cluster[r])
     return np.rint(least * EXACT) / EXACT if least < np.inf else 0.0
@@ -88,7 +89,8 @@ def take_sample(tb: State, at: int) -> None:
     kept, given, waits = np.zeros(levels), np.zeros(levels), whole(levels)
     for level in range(levels):
         jobs[level, at] = 0.0
-    inside, somebody_waits = 0.0, False
+    inside, somebody_waits, given_up_waits = 0.0, False, False
+    reached = np.zeros(len(views.groups(tb)), np.int64)
     for h in range(len(views.hosts(tb))):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
@@ -110,7 +112,14 @@ def take_sample(tb: State, at: int) -> None:
         elif not is_given_up(tb, whole(entry["row"])):
             waits = min(waits, whole(theirs["level"]))
             somebody_waits = True
-    room = inside if somebody_waits else inside + free_share(tb)
+        else:
+            given_up_waits = True
+            for g in range(len(reached)):
+                reached[g] |= views.allowed(tb)[kind["term"], g]
+    if given_up_waits:
+        for g in range(len(reached)):
+            reached[g] = 1 - reached[g]
+    room = inside if somebody_waits else inside + free_share(tb, reached)
     held = 0.0
     for level in range(levels):
         held += kept[level]

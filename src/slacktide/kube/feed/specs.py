@@ -31,18 +31,9 @@ from slacktide.state.spec import Spec
 NEVER = "Never"
 
 SpecKey = tuple[
-    tuple[tuple[str, int], ...],
-    object,
-    int,
-    Term,
-    tuple[str, ...],
-    tuple[Preference, ...],
+    tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], tuple[Preference, ...], bool, Wants, bool, float,
     bool,
-    Wants,
-    bool,
-    float,
-    bool,
-]
+]  # fmt: skip
 
 
 def nothing_kept(_target: Target | None, problem: ClassIsGone) -> Promised:

@@ -195,14 +195,14 @@ class LedgerWriter:
                 asyncio.get_running_loop().call_later(LATER_SECONDS, again)
 
     def compare(self, found: Overview) -> None:
-        """How controllers stand by now: ledgers whose state, or whose count of those who are lost or starve, is another,
-        or which are given up or taken back, are written. All that changes as time passes, which no event tells.
+        """How controllers stand by now: ledgers are written whose state is another one, or whose count of those who are
+        lost or starve, or whether plans give them up. All of it changes as time passes, which no event tells.
 
         One that could not be written is tried again as ever, and not because of this.
         """
         counted = "lost" not in self._left_out  # else it may not be written
         lost, starving, states = found.lost.tolist(), found.starving.tolist(), found.state.tolist()
-        planned, given_up = "givenUp" not in self._left_out, (~np.isnan(found.given_up)).tolist()
+        planned, given_up = "givenUp" not in self._left_out, np.isfinite(found.given_up).tolist()
         for i, one in enumerate(found.controllers):
             said = self._said.get(one.key)
             if said is None or one.key in self._taken or one.key in self._under_way:

@@ -84,7 +84,7 @@ class StateEvents:
                 else:
                     self._due.pop(one.key, None)
                     self._told[one.key] = state
-        for one, is_given_up in zip(found.controllers, (~np.isnan(found.given_up)).tolist(), strict=True):
+        for one, is_given_up in zip(found.controllers, np.isfinite(found.given_up).tolist(), strict=True):
             self._compare_plan(one.key, is_given_up, now)
         self._tell_plans(now, found.at)
         self._tell_due(now, found.at)
