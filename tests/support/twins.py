@@ -813,6 +813,8 @@ TWINS: dict[str, str] = {
     "members.may_be_away": "reference.planning:Member.away",
     "making.interval": "reference.planning:Planner.interval",
     "making.is_due": "reference.planning:Planner.is_due",
+    "record.count_placed": "reference.planning:Planner.sample",
+    "record.count_waiting": "reference.planning:Planner.sample",
     "making.kept_waits": "reference.planning:Planner.is_due",
     "making.soonest": "reference.planning:Planner.make",
     "making.find_jobs": "reference.planning:Planner.take_census",

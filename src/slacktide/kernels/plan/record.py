@@ -82,15 +82,10 @@ def class_of(tb: State, row: int) -> int:
 
 
 @kernel
-def take_sample(tb: State, at: int) -> None:
-    """Write how things stand into place ``at`` of the record; O(hosts + instances)."""
-    usable, jobs = views.usable(tb), views.jobs_asked(tb)
-    levels, control = usable.shape[0], views.control(tb)
-    kept, given, waits = np.zeros(levels), np.zeros(levels), whole(levels)
-    for level in range(levels):
-        jobs[level, at] = 0.0
-    inside, somebody_waits, given_up_waits = 0.0, False, False
-    reached = np.zeros(len(views.groups(tb)), np.int64)
+def count_placed(tb: State, at: int, kept: NDArray[np.float64], given: NDArray[np.float64]) -> float:
+    """What instances on hosts take, in all, and by level of those who are kept and given up; of jobs into place ``at``
+    of the record; O(hosts + instances)."""
+    inside = 0.0
     for h in range(len(views.hosts(tb))):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
@@ -101,25 +96,50 @@ def take_sample(tb: State, at: int) -> None:
             else:
                 kept[theirs["level"]] += size
             if theirs["job"]:
-                jobs[theirs["level"], at] += size
+                views.jobs_asked(tb)[theirs["level"], at] += size
+    return inside
+
+
+@kernel
+def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, bool]:
+    """The most important level of which a service waits that is kept, and whether any such or a job waits; O(queue).
+
+    What jobs ask for is added to place ``at`` of the record. Where somebody waits who is given up, groups of hosts are
+    ``closed`` that would do for none of these.
+    """
+    control, jobs = views.control(tb), views.jobs_asked(tb)
+    waits, somebody, given_up = whole(jobs.shape[0]), False, False
     for place in range(control["queue"] + control["incoming"]):
         entry = views.queue(tb)[place] if place < control["queue"] else views.incoming(tb)[place - control["queue"]]
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
         if theirs["job"]:
             jobs[theirs["level"], at] += size_of(tb, whole(kind["shape"]))
-            somebody_waits = True
-        elif not is_given_up(tb, whole(entry["row"])):
-            waits = min(waits, whole(theirs["level"]))
-            somebody_waits = True
+        elif is_given_up(tb, whole(entry["row"])):
+            if not given_up:
+                closed[:] = 1
+            given_up = True
+            for g in range(len(closed)):
+                closed[g] &= 1 - views.allowed(tb)[kind["term"], g]
+            continue
         else:
-            given_up_waits = True
-            for g in range(len(reached)):
-                reached[g] |= views.allowed(tb)[kind["term"], g]
-    if given_up_waits:
-        for g in range(len(reached)):
-            reached[g] = 1 - reached[g]
-    room = inside if somebody_waits else inside + free_share(tb, reached)
+            waits = min(waits, whole(theirs["level"]))
+        somebody = True
+    return waits, somebody
+
+
+@kernel
+def take_sample(tb: State, at: int) -> None:
+    """Write how things stand into place ``at`` of the record; O(hosts + instances)."""
+    usable, jobs = views.usable(tb), views.jobs_asked(tb)
+    levels = usable.shape[0]
+    kept, given, closed = np.zeros(levels), np.zeros(levels), np.zeros(len(views.groups(tb)), np.int64)
+    for level in range(levels):
+        jobs[level, at] = 0.0
+    room = count_placed(tb, at, kept, given)
+    waits, somebody = count_waiting(tb, at, closed)
+    if not somebody:
+        room += free_share(tb, closed)
     held = 0.0
     for level in range(levels):
         held += kept[level]
