@@ -57,6 +57,7 @@ def line(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
         own = start if way == OF_CLASS else None
         workload = replace(workload, classes=tuple(replace(service, alpha=own) for service in workload.classes))
         config: Config = preset("recommended")
+        config = replace(config, policy=replace(config.policy, overload="triage"))  # lives of up to an hour
         config = replace(
             config,
             qos=replace(config.qos, alpha=start if way == SET else config.qos.alpha, startup=accounting),
