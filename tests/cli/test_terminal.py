@@ -162,7 +162,10 @@ def completed(line: str) -> list[str]:
         ("slacktide plan --policy pub", ["published"]),
         ("slacktide generate validation-", ["validation-1", "validation-2", "validation-3"]),
         ("slacktide generate cell --set hos", ["hosts="]),
-        ("slacktide simulate --set policy.overload=", ["policy.overload=share", "policy.overload=triage", "policy.overload=plan"]),
+        (
+            "slacktide simulate --set policy.overload=",
+            ["policy.overload=share", "policy.overload=triage", "policy.overload=plan"],
+        ),
         ("slacktide simulate --set qos.sta", ["qos.startup="]),
         ("slacktide lab st", ["status"]),
         ("slacktide trace convert go", ["google2011", "google2019"]),

@@ -74,9 +74,10 @@ def test_huge_selectors(ward: Ward) -> None:
     taken = [name for name, spec in huge.items() if ward.accepted(partial(ward.create, name, **spec))]
     assert len(taken) >= 5
     ward.canary()
-    ward.waits("node-labels", "0/3 nodes: 3 did not match")
-    for name in ("node-terms", "tolerations", "spread"):
-        ward.bound(name)
+    ward.waits("node-labels", "labels of the node selector: found 2000, expected 100 at most")
+    ward.waits("node-terms", "terms of node affinity: found 200, expected 100 at most")
+    ward.waits("tolerations", "tolerations: found 2000, expected 100 at most")
+    ward.bound("spread")
     if "greater" in taken:
         ward.waits("greater", "did not match|Gt")
     ward.again()
