@@ -76,7 +76,7 @@ def test_huge_selectors(ward: Ward) -> None:
     ward.canary()
     ward.waits("node-labels", "labels of the node selector: found 2000, expected 100 at most")
     ward.waits("node-terms", "terms of node affinity: found 200, expected 100 at most")
-    ward.waits("tolerations", "tolerations: found 2000, expected 100 at most")
+    ward.waits("tolerations", r"tolerations: found \d+, expected 100 at most")  # the API server adds some
     ward.bound("spread")
     if "greater" in taken:
         ward.waits("greater", "did not match|Gt")

@@ -155,7 +155,9 @@ ARRAYS: dict[str, Array] = {
     "limit": Array(I8, ("shapes", R), "amount", "feasible place", "most that is granted", NETWORK, fixed=True),
     "granted": Array(I8, (N, R), "amount", "drive feasible", "what it takes where not its demand", NETWORK),
     "unit": Array(F8, (R,), "user's unit", "feasible", "one whole amount"),
-    "allowed": Array(U1, ("terms", "groups"), "flag", "feasible memo place plan", "hosts that satisfy a term", fixed=True),
+    "allowed": Array(
+        U1, ("terms", "groups"), "flag", "feasible memo place plan", "hosts that satisfy a term", fixed=True
+    ),
     "groups": Array(schema.GROUP, ("groups",), "record", "feasible place plan", "of hosts alike"),
     "tree": Array(I8, ("nodes", "5 + resources"), "amount", "feasible place", "the free index"),
     "leaf_host": Array(I8, (H,), "host", "feasible place", "hosts in the order of the free index"),
