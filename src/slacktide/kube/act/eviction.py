@@ -219,7 +219,8 @@ class Evictor:
         note = (
             f"Preempted on {node}{f' with its pod group {group}' if group else ''} for {_named(beneficiary)}: {slack}"
         )
-        if self.feed.engine.specs[self.feed.engine.pods[victim.uid].spec].bare:
+        known = self.feed.engine.pods.get(victim.uid)  # the watch may have told of its end already
+        if known is not None and self.feed.engine.specs[known.spec].bare:
             note += "; it is a bare pod, which nobody makes again"
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
