@@ -386,7 +386,8 @@ class Planner:
         services = [kind for kind in there if not kind.job]
         windows = any(not kind.of_lives for kind in services)
         self.unrecorded = busy and not windows
-        self.in_force = bool(services) and (windows or not (busy or young))
+        earn = any(not kind.of_lives or kind.slo < 1.0 for kind in services)
+        self.in_force = earn and (windows or not (busy or young))
 
     def sort_out(self) -> None:
         """Whom the plan is for, as if nobody took turns; jobs of their levels come behind them."""

@@ -103,7 +103,8 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
 def find_jobs(tb: State) -> bool:
     """Note which classes have jobs; whether the others can be planned for, if there are any; O(classes).
 
-    Promises over lives alone cannot where members come and go, nor before all have earned turns.
+    Promises over lives alone cannot where members come and go, nor before all have earned turns; a promise of 1 never
+    earns one.
     """
     classes = views.classes(tb)
     longest, busy, young, windows, services = 0.0, False, False, False, False
@@ -116,7 +117,7 @@ def find_jobs(tb: State) -> bool:
             busy = busy or members.turns_over(classes[c])
             young = young or members.is_young(classes[c])
         lasting = classes[c]["alive"] > 0 and not classes[c]["job"]
-        services = services or lasting
+        services = services or (lasting and (classes[c]["windowed"] != LIFETIME or classes[c]["slo"] < 1.0))
         windows = windows or (lasting and classes[c]["windowed"] != LIFETIME)
     views.control(tb)["unrecorded"] = busy and not windows
     return services and (windows or not (busy or young))
