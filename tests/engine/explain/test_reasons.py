@@ -132,7 +132,7 @@ def test_rules_about_neighbours_are_told_apart() -> None:
     # One web in z0 already, none in z1: in z0 there would be one too many.
     assert two.counts == {"would make 'web' too uneven": 2, "are near 'port:TCP/80'": 1, "insufficient cpu": 1}
     # On h0 the one web could go, on h2 the port's pod; on h1, whose web is on h0, nobody's going would help.
-    assert two.preemption == {preemption.TURNS: 2, preemption.TOO_SMALL: 1, preemption.CROWDED: 1}
+    assert two.preemption == {preemption.PROMISE: 2, preemption.TOO_SMALL: 1, preemption.CROWDED: 1}
 
 
 def test_an_own_name_for_rules_is_used() -> None:
@@ -141,7 +141,7 @@ def test_an_own_name_for_rules_is_used() -> None:
     cluster.put("a", GOLD, 100, placement=Placement(marks=("web",)))
     cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web"),)))
     explainer = Explainer(cluster.engine, lambda rule: f"{rule.kind} from {rule.mark}")
-    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate run no")
+    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate kept")
 
 
 def test_carriers_elsewhere_in_the_domain_cannot_be_preempted_here() -> None:
