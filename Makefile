@@ -13,7 +13,8 @@ DEMO   := build/demo
 PIP    := $(BIN)/python -m pip --disable-pip-version-check --quiet
 # A lock names every package, so nothing is to be resolved (that it does is checked afterwards), and most modules are never
 # imported, so that nothing is to be compiled.
-LOCKED := install --no-deps --no-compile --require-hashes
+LOCKED  := install --no-deps --require-hashes
+INSTALL := $(if $(shell command -v uv),uv pip $(LOCKED) --quiet --python $(BIN)/python -r,$(PIP) $(LOCKED) --no-compile -r)
 
 # What is interrupted or terminated leaves nothing running, and ends at once. ("env A=1", not "A=1": else a shell stands
 # between make and the leash, which ends before the leash has done its work.)
@@ -21,10 +22,12 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
+.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
 .DEFAULT_GOAL := demo
 
-demo: $(VENV)/run.stamp library
+# Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
+demo: $(VENV)/compiler.stamp
+	@$(MAKE) --no-print-directory --jobs=2 $(VENV)/base.stamp here
 	$(BIN)/slacktide generate cell --out $(DEMO)/input
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy priority --end 3600 --out $(DEMO)/priority
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --end 3600 --out $(DEMO)/qos-driven
@@ -60,6 +63,10 @@ lint: $(VENV)/dev.stamp
 # linker (cc, or the package ziglang); without one Numba compiles each kernel where it is first called.
 library: $(VENV)/run.stamp
 	@$(LEASH) $(BIN)/python -m slacktide.kernels.ahead_of_time $(if $(filter true,$(CI)),,|| echo "Kernels are compiled as they are needed.")
+
+# The same for this processor's level alone.
+here: $(VENV)/compiler.stamp
+	@env PYTHONPATH=src $(BIN)/python -m slacktide.kernels.ahead_of_time --here || echo "Kernels are compiled as they are needed."
 
 # Without a library kernels are compiled once, not by every worker of its own.
 kernels: $(VENV)/run.stamp library
@@ -140,7 +147,7 @@ image: $(VENV)/release.stamp
 	env SLACKTIDE_IMAGE=$(abspath build/image) $(call CI_HAS,SLACKTIDE_REQUIRE_LAB=1) $(PYTEST) tests/cluster/test_live_image.py
 
 $(VENV)/release.stamp: packaging/requirements.lock $(VENV)/dev.stamp
-	$(PIP) $(LOCKED) -r packaging/requirements.lock
+	$(INSTALL) packaging/requirements.lock
 	$(PIP) check
 	@touch $@
 
@@ -172,14 +179,22 @@ $(VENV)/bin/python:
 		{ echo "slacktide needs Python 3.11 or later; name one: make PYTHON=python3.11 ..." >&2; exit 2; }
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/run.stamp: requirements-experiments.lock pyproject.toml | $(VENV)/bin/python
-	$(PIP) $(LOCKED) -r requirements-experiments.lock
+$(VENV)/compiler.stamp: requirements-compiler.lock | $(VENV)/bin/python
+	$(INSTALL) requirements-compiler.lock
+	@touch $@
+
+$(VENV)/base.stamp: requirements.lock pyproject.toml $(VENV)/compiler.stamp
+	$(INSTALL) requirements.lock
 	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/run.stamp: requirements-experiments.lock $(VENV)/base.stamp
+	$(INSTALL) requirements-experiments.lock
 	$(PIP) check
 	@touch $@
 
 $(VENV)/dev.stamp: requirements-dev.lock $(VENV)/run.stamp
-	$(PIP) $(LOCKED) -r requirements-dev.lock
+	$(INSTALL) requirements-dev.lock
 	$(PIP) check
 	@touch $@
 
@@ -191,6 +206,7 @@ lock:
 	$(UV_COMPILE) --extra devices --output-file requirements.lock
 	$(UV_COMPILE) --extra experiments --extra plugins --constraints requirements.lock --output-file requirements-experiments.lock
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
+	echo numba | uv pip compile - --constraints requirements-experiments.lock $(UV_FLAGS) --output-file requirements-compiler.lock
 	uv pip compile packaging/requirements.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/requirements.lock
 
 clean:

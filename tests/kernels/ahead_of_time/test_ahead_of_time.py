@@ -106,18 +106,21 @@ def test_what_does_not_describe_a_library_is_none(tmp_path: Path) -> None:
 
 
 @needs_library
-@pytest.mark.parametrize("change", ["a file is missing", "another linker's tag"])
+@pytest.mark.parametrize("change", ["a file is missing", "another linker's tag", "a level is missing"])
 def test_what_is_not_whole_is_built_again(change: str, tmp_path: Path) -> None:
     folder = tmp_path / "library"
     shutil.copytree(library.FOLDER, folder)
-    machine = json.loads((folder / library.ABOUT).read_text())["machine"]
-    assert building.built(folder, machine)
+    said = json.loads((folder / library.ABOUT).read_text())
+    machine, levels = said["machine"], said["levels"]
+    assert building.built(folder, machine, levels)
+    assert building.built(folder, machine, list(levels)[:1]), "one level is among all"
     if change == "a file is missing":
         next(folder.glob("*.so")).unlink()
+    elif change == "a level is missing":
+        (folder / library.ABOUT).write_text(json.dumps(said | {"levels": {"another": next(iter(levels.values()))}}))
     else:
-        said = json.loads((folder / library.ABOUT).read_text())
         (folder / library.ABOUT).write_text(json.dumps(said | {"tag": "another"}))
-    assert not building.built(folder, machine)
+    assert not building.built(folder, machine, levels)
 
 
 def wanted_by_the_build(**environment: str) -> set[str]:

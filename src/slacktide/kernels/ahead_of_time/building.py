@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from slacktide.kernels.ahead_of_time.linking import link, linker_for
 from slacktide.kernels.runtime import mode
-from slacktide.kernels.runtime.library import ABOUT, FORMAT, LEVELS, about, file_of
+from slacktide.kernels.runtime.library import ABOUT, FORMAT, about, file_of
 from slacktide.kernels.runtime.sources import cache_directory, fingerprint
 
 
-def built(folder: Path, machine: str) -> bool:
-    """Whether the folder has a library for this machine, made from these sources by the linker that is found now.
+def built(folder: Path, machine: str, levels: Collection[str]) -> bool:
+    """Whether the folder has a library for these levels of a machine, made from these sources by the linker that is
+    found now.
 
     Raises :class:`KernelError` where there is no linker.
     """
     said = about(folder)
     wanted = {"format": FORMAT, "fingerprint": fingerprint(), "machine": machine, "tag": linker_for(machine).tag}
-    if said is None or not wanted.items() <= said.items():
+    if said is None or not wanted.items() <= said.items() or not set(levels) <= said["levels"].keys():
         return False
     return all((folder / name).exists() for name in files(said))
 
@@ -51,8 +53,8 @@ def bitcode() -> bytes:
     return kept.read_bytes()
 
 
-def build(folder: Path, machine: str) -> None:
-    """Make the library of all levels of a machine; ``kernels.json`` is written last. Raises :class:`SlacktideError`."""
+def build(folder: Path, machine: str, levels: Collection[str]) -> None:
+    """Make the library of these levels of a machine; ``kernels.json`` is written last. Raises :class:`SlacktideError`."""
     linker = linker_for(machine)  # before the work that would be for nothing without one
     module = bitcode()
 
@@ -64,13 +66,13 @@ def build(folder: Path, machine: str) -> None:
         "fingerprint": fingerprint(),
         "system": "Linux",
         "machine": machine,
-        "levels": {level: file_of(level, fingerprint()) for level in LEVELS[machine]},
+        "levels": {level: file_of(level, fingerprint()) for level in levels},
         "tag": linker.tag,
         "compiler": COMPILER,
     }
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:  # each file is there whole or not at all
-        for level in LEVELS[machine]:
+        for level in levels:
             made = Path(scratch, "kernels.o")
             made.write_bytes(translated(module, machine, level))
             library = Path(scratch, said["levels"][level])

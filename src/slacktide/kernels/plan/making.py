@@ -430,6 +430,9 @@ def fewest(
         record.curve_of(tb, level, count, base, order, scratch)
         for i in range(count):
             base[i] += above
+        most_missing = max(above - room, base[0]) if count > 0 else above - room
+        if most_missing + suffix[gone] <= 0.0:
+            continue  # nobody would have missed anything
         sorting.order_by(away[h], whole(n), by_away, scratch)
         low, high = gone, whole(n)
         while low < high:

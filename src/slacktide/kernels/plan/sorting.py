@@ -18,6 +18,8 @@ def order_by(keys: NDArray[np.float64], count: int, order: NDArray[np.int64], sc
     while width < count:
         for begin in range(0, count, 2 * width):
             middle, end = min(begin + width, count), min(begin + 2 * width, count)
+            if middle == end or keys[order[middle - 1]] <= keys[order[middle]]:
+                continue  # as they stand
             left, right = whole(begin), whole(middle)
             for i in range(begin, end):
                 if right >= end or (left < middle and keys[order[left]] <= keys[order[right]]):
@@ -26,6 +28,6 @@ def order_by(keys: NDArray[np.float64], count: int, order: NDArray[np.int64], sc
                 else:
                     scratch[i] = order[right]
                     right += 1
-        for i in range(count):
-            order[i] = scratch[i]
+            for i in range(begin, end):
+                order[i] = scratch[i]
         width *= 2
