@@ -17,6 +17,7 @@ from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
+from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -134,7 +135,7 @@ def test_who_names_a_class_goes_by_its_promise_alone() -> None:
 )
 @pytest.mark.parametrize("setting", [False, True])
 def test_pods_of_the_system_and_of_others_are_no_victims(victim: dict[str, Any], setting: bool) -> None:
-    scene = Scene(preempt_system_pods=setting)
+    scene = Scene(preempt_system_pods=setting, critical_namespaces=None)
     scene.see("runs", "a", **victim)
     scene.now = LATER
     scene.see("comes", service="gold")
@@ -175,3 +176,82 @@ def test_preemption_policy_counts(policy: str) -> None:
     scene.now = LATER
     scene.see("comes", priority=1000, preemptionPolicy=policy)
     assert scene.preempted() == ([] if policy == "Never" else ["runs"])
+
+
+WORKERS = {"apiVersion": "example.com/v1", "kind": "Workers", "name": "dns", "uid": "owner", "controller": True}
+DNS: dict[str, Any] = {**CRITICAL, "owner": WORKERS}
+
+
+def best(name: str) -> ServiceClass:
+    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
+
+
+@pytest.mark.parametrize("late", [0.0, 60.0, 7200.0])
+def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: float) -> None:
+    """DNS is not to wait behind the best class, whatever that has lost, nor for its own slack to run out."""
+    scene = Scene()
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("waits", service="best")
+    scene.now = at = LATER + late
+    scene.see("dns", **DNS)
+    (decision,) = scene.engine.run(at + 1.0).decisions
+    assert (decision.uid, [victim.uid for victim in decision.victims]) == ("dns", ["runs"])
+
+
+def test_no_class_need_exist_for_a_critical_pod() -> None:
+    scene = Scene()
+    for name in ("plain", "gold"):
+        scene.mirror.drop_class(name)
+    scene.see("dns", **DNS)
+    scene.see("waits")
+    assert [one.uid for one in scene.engine.run(NOW + 1.0).decisions] == ["dns"]
+    assert scene.engine.controllers[scene.engine.pods["dns"].key].service.name == "system:critical"
+
+
+@pytest.mark.parametrize(
+    ("kube", "said"),
+    [
+        ({"critical_namespaces": None}, {}),
+        ({"critical_namespaces": "kube-system, infra"}, {}),
+        ({}, {"service": "plain"}),
+        ({}, {"annotations": {"slacktide.io/slo": "0.4"}}),
+        ({"priority_classes": "system-cluster-critical=plain"}, {}),
+    ],
+    ids=["off", "elsewhere", "label", "slo", "mapped"],
+)
+def test_who_is_not_critical_goes_by_its_class(kube: dict[str, Any], said: dict[str, Any]) -> None:
+    scene = Scene(**kube)
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("dns", **DNS, **said)
+    assert scene.preempted() == []
+    assert scene.engine.controllers[scene.engine.pods["dns"].key].service.name.partition("@")[0] == "plain"
+
+
+def test_the_critical_of_a_namespace_that_is_named_go_first() -> None:
+    scene = Scene(critical_namespaces="kube-system,default")
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("dns", **DNS)
+    assert scene.preempted() == ["runs"]
+
+
+def test_what_is_critical_for_a_node_goes_before_what_is_critical_for_the_cluster() -> None:
+    scene = Scene()
+    scene.see("dns", **DNS)
+    scene.now = NOW + 5.0
+    scene.see("proxy", priority=2_000_001_000, priorityClassName="system-node-critical")
+    assert [one.uid for one in scene.engine.run(NOW + 10.0).decisions] == ["proxy"]
+
+
+def test_the_template_of_a_critical_workload_says_so_while_it_has_no_pods() -> None:
+    scene = Scene()
+    template = Template(TemplateMetadata(), TemplateSpec("system-node-critical"))
+    promised = scene.mirror.classes.of_template(template, "default", batch=False)
+    assert (promised.class_name, promised.service.priority) == ("system:critical", 2_000_001_000)
+    assert scene.mirror.classes.remembered("system:critical", batch=False).class_name == "system:critical"
+    assert not scene.mirror.classes.lost(promised.service, "default")

@@ -12,7 +12,7 @@ from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
-from slacktide.kube.translate.priorities import priority_of
+from slacktide.kube.translate.priorities import CRITICAL, CRITICAL_CLASSES, priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise
@@ -57,6 +57,12 @@ class Promised:
 
 COUNTS = ("cluster", "everything")
 """What a class may count."""
+
+SYSTEM_CRITICAL = ServiceClass(
+    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,))
+)
+"""The class of pods of the system that name none. It is no object of the cluster, and none can have its name. A promise
+of 1 is at risk as soon as somebody waits, and the pods' priority puts them before all others of rank 1."""
 
 
 def promise_of(found: ServiceClass) -> Promise:
@@ -202,11 +208,15 @@ class Classes:
     """Service classes and the defaults of namespaces, kept by events.
 
     What a workload says of its own start counts up to ``longest_start`` seconds: whoever holds more back would come
-    before equals that do not.
+    before equals that do not. Pods of the system that name no class go before every promise in the namespaces that
+    ``critical`` names, separated by commas (``*``: all).
     """
 
-    def __init__(self, priority_classes: str = "", longest_start: float = LONGEST_START) -> None:
+    def __init__(
+        self, priority_classes: str = "", longest_start: float = LONGEST_START, critical: str = EVERYBODY
+    ) -> None:
         self.classes: dict[str, ServiceClass] = {}
+        self._critical = {one.strip() for one in critical.split(",")}
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
@@ -244,11 +254,15 @@ class Classes:
     def gone(self, promise: Promise) -> str:
         """The name of a promise's class where it cannot be used any more; else nothing."""
         name = class_name(promise.name)
+        if name == SYSTEM_CRITICAL.metadata.name:
+            return ""
         return name if name not in self.classes or name in self.broken else ""
 
     def lost(self, promise: Promise, namespace: str) -> str:
         """Why a workload of a namespace could not be promised anew what it is promised, for people; else nothing."""
         name = class_name(promise.name)
+        if name == SYSTEM_CRITICAL.metadata.name:
+            return ""
         if self.gone(promise):
             return (
                 f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
@@ -286,6 +300,12 @@ class Classes:
         """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
         return template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")
 
+    def _is_critical(self, template: Template, namespace: str, priority: int) -> bool:
+        """Whether pods of a template, of such a priority, go before every promise."""
+        if priority < CRITICAL or self._critical.isdisjoint((namespace, EVERYBODY)):
+            return False
+        return not self._named_for(template) and SLO not in template.metadata.annotations
+
     def of(
         self, pod: Pod, batch: bool, template: Template | None = None, groups_priority: int | None = None
     ) -> Promised:
@@ -302,12 +322,15 @@ class Classes:
         return self.of_template(said, pod.metadata.namespace, batch, priority, runs=bool(pod.spec.node_name))
 
     def of_template(
-        self, template: Template, namespace: str, batch: bool, pods_priority: int = 0, *, runs: bool = False
+        self, template: Template, namespace: str, batch: bool, pods_priority: int | None = None, *, runs: bool = False
     ) -> Promised:
-        """What pods of a template are promised in a namespace, of ``pods_priority``; those that wait, or that ``runs``.
-        Raises as :meth:`of`."""
-        name = self.name_for(template, namespace)
-        found = self.classes.get(name)
+        """What pods of a template are promised in a namespace, of ``pods_priority`` (``None``: no pod says it); those
+        that wait, or that ``runs``. Raises as :meth:`of`."""
+        if pods_priority is None:
+            pods_priority = CRITICAL_CLASSES.get(template.spec.priority_class_name, 0)
+        is_critical = self._is_critical(template, namespace, pods_priority)
+        name = SYSTEM_CRITICAL.metadata.name if is_critical else self.name_for(template, namespace)
+        found = SYSTEM_CRITICAL if is_critical else self.classes.get(name)
         if found is None:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist")
         if name in self.broken:
@@ -344,7 +367,7 @@ class Classes:
     def remembered(self, said: str, batch: bool) -> Promised:
         """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""
         name, at, own = said.partition(OWN)
-        found = self.classes.get(name)
+        found = SYSTEM_CRITICAL if name == SYSTEM_CRITICAL.metadata.name else self.classes.get(name)
         if found is None or name in self.broken:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
