@@ -228,10 +228,9 @@ class Evictor:
     def _refused_to_go(self, victim: FedPod, decision: Decision, reason: str, overdrawn: bool) -> None:
         """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
         self.counts.evictions_refused += 1
-        engine = self.feed.engine
         self._spare(victim, decision)
-        if overdrawn and victim.budget in engine.budgets:
-            engine.budget(victim.budget, 0)
+        if overdrawn:
+            self.feed.overdrawn(victim)
         if self.is_wanted(decision):
             why = f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}{self._rest_of_group(victim, decision)}"
             self.listener.give_up(decision.uid, why, at_once=True)
