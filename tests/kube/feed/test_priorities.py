@@ -18,6 +18,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
+from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -25,6 +26,7 @@ NOW = 1_790_000_000.0
 LATER = NOW + 3600.0
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+WORKERS = {"apiVersion": "example.com/v1", "kind": "Workers", "name": "dns", "uid": "owner", "controller": True}
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a", "controller": True}
 MIRROR = {"kubernetes.io/config.mirror": "hash"}
 CRITICAL: dict[str, Any] = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
@@ -98,6 +100,17 @@ def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("approach", ["concurrent", "aggregated"])
+def test_a_bare_pod_is_measured_by_itself_whatever_its_class_says(approach: str) -> None:
+    scene = Scene()
+    spec = ServiceClassSpec(0.5, 1, namespaces=("*",), approach=approach)
+    scene.mirror.see_class(ServiceClass(WrittenMetadata("together"), spec))
+    scene.see("alone", "a", service="together")
+    scene.see("owned", owner={**WORKERS, "uid": "owned"}, service="together")
+    found = {uid: scene.engine.controllers[scene.engine.pods[uid].key].approach for uid in ("alone", "owned")}
+    assert found == {"alone": INDEPENDENT, "owned": APPROACHES.index(approach)}
+
+
 def test_the_larger_priority_has_its_turn_first() -> None:
     scene = Scene()
     scene.see("early", priority=0)
@@ -114,10 +127,23 @@ def test_a_larger_priority_preempts_one_that_is_short_itself() -> None:
 
 def test_who_names_a_class_goes_by_its_promise_alone() -> None:
     scene = Scene()
-    scene.see("runs", "a", priority=1000, service="gold")
+    scene.see("runs", "a", priority=1000, service="gold", owner={**WORKERS, "uid": "runs"})
     scene.now = LATER
     scene.see("comes", priority=0, service="gold")
     assert scene.engine.controllers[scene.engine.pods["runs"].key].service.priority == 0
+    assert scene.preempted() == ["runs"]
+
+
+def test_a_bare_pod_is_lost_with_its_promise_so_that_no_equal_takes_its_place() -> None:
+    """However much slack it has, and whether a plan is in force or not."""
+    scene = Scene()
+    scene.see("runs", "a", service="gold")
+    scene.now = LATER
+    scene.see("comes", service="gold")
+    assert scene.preempted() == []
+    reason = Explainer(scene.engine).reason("comes", LATER)
+    assert f"1 candidate {preemption.FOR_GOOD}" in reason
+    scene.see("vital", priority=CRITICAL["priority"])
     assert scene.preempted() == ["runs"]
 
 
@@ -178,7 +204,6 @@ def test_preemption_policy_counts(policy: str) -> None:
     assert scene.preempted() == ([] if policy == "Never" else ["runs"])
 
 
-WORKERS = {"apiVersion": "example.com/v1", "kind": "Workers", "name": "dns", "uid": "owner", "controller": True}
 DNS: dict[str, Any] = {**CRITICAL, "owner": WORKERS}
 
 
