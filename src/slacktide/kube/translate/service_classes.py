@@ -34,6 +34,10 @@ OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours"
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
+NO_CLASSES = (
+    "this cluster has no service class at all: kubectl apply -f examples/kubernetes/01-classes.yaml, "
+    "or others (docs/kubernetes.md)"
+)
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -293,8 +297,12 @@ class Classes:
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
             reason = f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
-            raise ClassIsGone("", reason)
+            raise ClassIsGone("", f"{reason}{self._what_to_apply()}")
         return defaults[0]
+
+    def _what_to_apply(self) -> str:
+        """What helps everybody in a cluster without a class, as it is after the installation; else nothing."""
+        return "" if self.classes else f"; {NO_CLASSES}"
 
     def _named_for(self, template: Template) -> str:
         """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
@@ -332,7 +340,7 @@ class Classes:
         name = SYSTEM_CRITICAL.metadata.name if is_critical else self.name_for(template, namespace)
         found = SYSTEM_CRITICAL if is_critical else self.classes.get(name)
         if found is None:
-            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist{self._what_to_apply()}")
         if name in self.broken:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if not found.open_to(namespace):
