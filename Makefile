@@ -21,7 +21,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
+.PHONY: demo docs test test-cluster beside lint library kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows audit release image lock clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/run.stamp library
@@ -144,6 +144,12 @@ $(VENV)/release.stamp: packaging/requirements.lock $(VENV)/dev.stamp
 	$(PIP) check
 	@touch $@
 
+# Known vulnerabilities of what the locks name; packaging/accepted.txt says which are accepted. Asks pypi.org.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip --disable-pip-version-check --quiet $(LOCKED) -r packaging/audit.lock
+	build/audit/bin/python packaging/audit.py $(wildcard requirements*.lock packaging/*.lock)
+
 # The workflows of GitHub, read by actionlint (built with Go).
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 workflows: $(VENV)/dev.stamp
@@ -192,6 +198,7 @@ lock:
 	$(UV_COMPILE) --extra experiments --extra plugins --constraints requirements.lock --output-file requirements-experiments.lock
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
 	uv pip compile packaging/requirements.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/requirements.lock
+	uv pip compile packaging/audit.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/audit.lock
 
 clean:
 	rm -rf $(VENV) build dist
