@@ -63,7 +63,7 @@ COUNTS = ("cluster", "everything")
 """What a class may count."""
 
 SYSTEM_CRITICAL = ServiceClass(
-    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,))
+    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
 )
 """The class of pods of the system that name none. It is no object of the cluster, and none can have its name. A promise
 of 1 is at risk as soon as somebody waits, and the pods' priority puts them before all others of rank 1."""
@@ -80,7 +80,7 @@ def promise_of(found: ServiceClass) -> Promise:
     alpha = _alpha_of(spec.alpha) if spec.alpha else None
     return Promise(
         found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits,
-        alpha=alpha,
+        alpha=alpha, before_budgets=spec.before_budgets, before_limits=found is SYSTEM_CRITICAL,
     )  # fmt: skip
 
 
@@ -136,6 +136,7 @@ def resource_of(promise: Promise) -> ServiceClass:
         min_running="" if limits.min_running is None else write_duration(limits.min_running),
         namespaces=(EVERYBODY,),
         alpha="" if promise.alpha is None else write_duration(promise.alpha),
+        before_budgets=promise.before_budgets,
     )
     return ServiceClass(WrittenMetadata(promise.name), spec)
 
