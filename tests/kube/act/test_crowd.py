@@ -243,7 +243,7 @@ def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
             soon = ServiceClassSpec(0.985, 1, namespaces=("*",), window=window)
             house.mirror.see_class(ServiceClass(WrittenMetadata("soon"), soon))
             house.node("a")
-            house.pod("first", cls="soon")
+            house.pod("first", cls="soon", owner="soon")
             await house.decide()
             began = house.clock()
             house.pod("waits", cores=3, cls="soon")
