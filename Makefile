@@ -22,7 +22,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean
+.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit
 .DEFAULT_GOAL := demo
 
 # Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
@@ -151,6 +151,12 @@ $(VENV)/release.stamp: packaging/requirements.lock $(VENV)/dev.stamp
 	$(PIP) check
 	@touch $@
 
+# Known vulnerabilities of what the locks name; packaging/accepted.txt says which are accepted. Asks pypi.org.
+audit:
+	$(PYTHON) -m venv build/audit
+	build/audit/bin/python -m pip --disable-pip-version-check --quiet $(LOCKED) -r packaging/audit.lock
+	build/audit/bin/python packaging/audit.py $(wildcard requirements*.lock packaging/*.lock)
+
 # The workflows of GitHub, read by actionlint (built with Go).
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 workflows: $(VENV)/dev.stamp
@@ -208,6 +214,7 @@ lock:
 	$(UV_COMPILE) --extra dev --constraints requirements-experiments.lock --output-file requirements-dev.lock
 	echo numba | uv pip compile - --constraints requirements-experiments.lock $(UV_FLAGS) --output-file requirements-compiler.lock
 	uv pip compile packaging/requirements.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/requirements.lock
+	uv pip compile packaging/audit.in --constraints requirements-dev.lock $(UV_FLAGS) --output-file packaging/audit.lock
 
 clean:
 	rm -rf $(VENV) build dist

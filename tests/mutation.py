@@ -534,7 +534,7 @@ MUTANTS = (
     Mutant(
         "budgets: two of them let nobody go",
         "kube/translate/disruption_budgets.py",
-        "        if len(names) > 1:\n            return SEVERAL\n",
+        "        if len(found) > 1:\n            return SEVERAL\n",
         "",
         f"{TRANSLATE}/test_disruption_budgets.py",
     ),

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from support.repository import REPOSITORY
@@ -102,3 +105,57 @@ def test_the_loader_of_the_arm_tree_is_where_programs_name_it() -> None:
     text = (REPOSITORY / "packaging" / "release").read_text()
     made, used = text.index('ln -s usr/lib "$tried/arm/lib"'), text.index('qemu-aarch64 -L "$tried/arm"')
     assert text.index("mmdebstrap --quiet") < made < used
+
+
+# -- what the workflows use, and may -----------------------------------------------------------------------------------
+
+MAY_WRITE = {("release.yml", "packages"), ("release.yml", "publish")}
+"""Jobs that attest or publish."""
+
+
+@pytest.mark.parametrize("workflow", sorted(WORKFLOWS.glob("*.yml")), ids=lambda path: path.name)
+def test_actions_are_named_by_commit_and_jobs_may_only_read(workflow: Path) -> None:
+    uses = [line.strip() for line in workflow.read_text().splitlines() if "uses:" in line]
+    assert uses
+    assert [one for one in uses if not re.fullmatch(r"(- )?uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+    said = yaml.safe_load(workflow.read_text())
+    assert said["permissions"] == {"contents": "read"}
+    writing = {name for name, job in said["jobs"].items() if "write" in job.get("permissions", {}).values()}
+    assert {(workflow.name, name) for name in writing} <= MAY_WRITE
+    for job in said["jobs"].values():
+        checkouts = [one for one in job["steps"] if one.get("uses", "").startswith("actions/checkout@")]
+        assert all(one["with"]["persist-credentials"] is False for one in checkouts)
+
+
+def audit(folder: Path, accepted: str, *locks: str) -> subprocess.CompletedProcess[str]:
+    """The audit with a pip-audit that says what it was asked."""
+    shutil.copy(PROGRAM.parent / "audit.py", folder)
+    (folder / "accepted.txt").write_text(accepted)
+    (folder / "pip_audit.py").write_text("import sys; print(*sys.argv[1:]); sys.exit(1)")
+    command = [sys.executable, str(folder / "audit.py"), *locks]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=os.environ | {"PYTHONPATH": str(folder)}
+    )
+
+
+def test_the_audit_leaves_out_what_is_accepted(tmp_path: Path) -> None:
+    done = audit(tmp_path, "# why\n\nGHSA-ab12-cd34-ef56 only on Windows\nCVE-2026-1 not used\n", "a.lock", "b.lock")
+    assert done.returncode == 1  # as pip-audit ends
+    assert done.stdout.split() == [
+        "--strict", "--require-hashes", "--disable-pip", "--requirement", "a.lock", "--requirement", "b.lock",
+        "--ignore-vuln", "GHSA-ab12-cd34-ef56", "--ignore-vuln", "CVE-2026-1",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("line", ["GHSA-ab12-cd34-ef56", "we do not care"])
+def test_nothing_is_accepted_without_its_number_and_a_reason(line: str, tmp_path: Path) -> None:
+    done = audit(tmp_path, f"# why\n{line}\n", "a.lock")
+    assert done.returncode == 1
+    assert f"accepted.txt:2: found '{line}', expected a number" in done.stderr
+    assert not done.stdout
+
+
+def test_what_is_accepted_can_be_read_and_every_lock_is_audited(tmp_path: Path) -> None:
+    accepted = (PROGRAM.parent / "accepted.txt").read_text()
+    assert audit(tmp_path, accepted, "a.lock").stdout
+    assert "$(wildcard requirements*.lock packaging/*.lock)" in (REPOSITORY / "Makefile").read_text()

@@ -277,8 +277,10 @@ class KubeSettings:
     """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
     resize_patience: Seconds | None = 60.0
     """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is."""
-    disruption_budgets: Literal["hard", "best-effort"] = "hard"
-    """A used-up PodDisruptionBudget protects its pods (``hard``), or these are deleted where it forbids an eviction."""
+    disruption_budgets: Literal["hard", "last-resort", "best-effort"] = "hard"
+    """A used-up PodDisruptionBudget protects its pods (``hard``); or not from critical pods of the system and from more
+    important classes with ``beforeBudgets``, where nobody else makes room (``last-resort``); or from nobody. Pods that
+    it forbids to evict are deleted then, for which the scheduler needs a right (docs/kubernetes.md)."""
     vacancy: Seconds = 60.0
     """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
     startup_allowance: Seconds = 300.0
@@ -300,6 +302,9 @@ class KubeSettings:
     """So many workloads have metrics of their own; where there are more, each namespace has its share of them."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
+    critical_namespaces: str | None = "*"
+    """Namespaces, separated by commas (``*``: all), whose pods of system-cluster-critical and system-node-critical that
+    name no class go before every promise, and may preempt any other pod; ``None``: in none (docs/kubernetes.md)."""
     preempt_system_pods: bool = False
     """Whether pods of the system may be preempted like any other: static pods, those of DaemonSets, and those of
     system-cluster-critical and system-node-critical."""

@@ -215,7 +215,8 @@ def to_mapping(config: Config) -> dict[str, Any]:
 def class_mapping(one: ServiceClass) -> dict[str, Any]:
     """A class as a file has it; :func:`class_of` reads it back unchanged."""
     fields = dataclasses.asdict(one)
-    del fields["limits"], fields["priority"]  # which no file gives
+    for name in ("limits", "priority", "before_budgets", "before_limits"):  # which no file gives
+        del fields[name]
     return {**fields, "tiers": list(fields["tiers"]), **limit_fields.fields_of(one.limits)}
 
 

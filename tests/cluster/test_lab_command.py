@@ -22,6 +22,12 @@ from slacktide.lab.building import SOURCES, build, cached
 from slacktide.lab.processes import Component, born
 
 
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labs of tests are none of the user's."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
 def slacktide(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "slacktide", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **environment})
@@ -77,8 +83,14 @@ def test_up_schedules(directory: Path) -> None:
     up = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
     assert up.returncode == 0, up.stderr
     lab = ControlPlane.attach(directory)
-    lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     lab.api.post(pods_path("default"), pod("one", schedulerName="slacktide"))
+
+    def told() -> str:
+        said = pods(lab.api, "default")[0].get("status", {}).get("conditions", [])
+        return next((one.get("message", "") for one in said if one["type"] == "PodScheduled"), "")
+
+    until(lambda: "no service class at all: kubectl apply -f examples" in told(), "it is said what to apply", 200)
+    lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
     found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")
     assert found.returncode == 0, found.stderr
@@ -92,6 +104,22 @@ def test_up_schedules(directory: Path) -> None:
     down = slacktide("lab", "down", "--dir", directory)
     assert "slacktide" in down.stdout
     assert state.scheduler_address(directory, lab.url) == ""
+
+
+@pytest.mark.usefixtures("binaries")
+def test_up_applies_classes_and_takes_settings(directory: Path) -> None:
+    own = ("--classes", "--set", "kube.scheduler_name=mine")
+    up = slacktide("lab", "up", "--dir", directory, "--nodes", "1", *own)
+    assert up.returncode == 0, up.stderr
+    lab = ControlPlane.attach(directory)
+    found = lab.api.get("/apis/slacktide.io/v1beta1/serviceclasses")["items"]
+    assert sorted(one["metadata"]["name"] for one in found) == ["bronze", "gold", "silver"]
+    lab.api.post(pods_path("default"), pod("one", schedulerName="mine"))
+    until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
+    status = slacktide("lab", "status")
+    assert status.returncode == 0, status.stderr
+    assert str(directory) in status.stdout
+    assert slacktide("lab", "down").stdout.startswith("ended: ")
 
 
 def service_class(name: str, **more: object) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Disruption budgets where they are best effort: who may not be evicted is deleted."""
+"""Disruption budgets where they are best effort, or protect up to a point: who may not be evicted is deleted."""
 
 from __future__ import annotations
 
@@ -46,17 +46,17 @@ def without(found: list[Json], former: Json) -> list[Json]:
     return [] if former["metadata"]["uid"] in uids else found
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_a_used_up_budget_protects_nobody(binaries: Binaries, tmp_path: Path, right: bool) -> None:
+@pytest.mark.parametrize(("setting", "right"), [("best-effort", True), ("best-effort", False), ("last-resort", True)])
+def test_a_used_up_budget_protects_nobody(binaries: Binaries, tmp_path: Path, setting: str, right: bool) -> None:
     plane = prepared(binaries, tmp_path)
     try:
-        plane.api.post(CLASSES, service_class("high", 0.999, 1))
+        plane.api.post(CLASSES, service_class("high", 0.999, 1, beforeBudgets=setting == "last-resort"))
         plane.api.post(CLASSES, service_class("low", 0.05, 3, marginSeconds=0.5, overheadLimit=1.0))
         plane.create_nodes(1, cpu="2")
         if right:
             may_delete(plane)
         scheduler = Running(
-            plane, kube__disruption_budgets="best-effort", kube__leader_election=False, qos__alpha=0.1
+            plane, kube__disruption_budgets=setting, kube__leader_election=False, qos__alpha=0.1
         ).wait_until_leading()
         labels = {"app": "guarded", "slacktide.io/class": "low"}
         plane.api.post(JOBS, unharmed_by_disruptions(job("guarded", 3600, cpu="1500m", labels=labels)))

@@ -415,7 +415,7 @@ def test_pods_that_name_no_class_go_by_their_priority_and_those_of_the_system_st
     until(lambda: admitted(place, pod("idle", "900m", priorityClassName="idle")), "the API server knows them all")
     until(lambda: admitted(place, pod("meek", "900m", priorityClassName="meek")), "the API server knows them all")
     assert [place.pod(name)["spec"]["priority"] for name in ("usual", "idle")] == [7, -5]
-    place.waits("usual", "preemption: 1 candidate kept their promise only if left alone")
+    place.waits("usual", "preemption: 1 candidate run pods that nobody would make again")
     place.waits("meek", "preemption: its preemptionPolicy is Never")
     assert evicted(place) == {}
     place.create("pods", high("needs", "900m"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from engine.workbench import T0
 from slacktide.config import Config
@@ -25,10 +25,11 @@ DEMAND = (("cpu", 1000), ("memory", 2**30), ("pods", 1))
 STARTUP = 2.0
 
 
-def live_settings() -> Config:
+def live_settings(overload: Literal["plan", "triage"] = "plan") -> Config:
     """Where a start is expected to take as long as it does."""
     config = Config()
-    return replace(config, qos=replace(config.qos, alpha=STARTUP))
+    policy = replace(config.policy, overload=overload)
+    return replace(config, qos=replace(config.qos, alpha=STARTUP), policy=policy)
 
 
 class Shortage:
@@ -41,8 +42,9 @@ class Shortage:
         service: ServiceClass = MINUTES,
         bare: Sequence[int] = (),
         journal: Journal | None = None,
+        overload: Literal["plan", "triage"] = "plan",
     ) -> None:
-        self.config, self.service, self.bare = live_settings(), service, set(bare)
+        self.config, self.service, self.bare = live_settings(overload), service, set(bare)
         self.hosts = [f"node-{i}" for i in range(places)]
         self.keys = [f"Deployment/shop/s{i}/uid-{i}" for i in range(services)]
         self.now, self.number = T0, 0

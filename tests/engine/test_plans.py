@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -30,6 +31,7 @@ from slacktide.state.compaction import compact
 LARGEST = 1e6
 """Seconds; what is shown of slacks is far below it, what plans add to them far above."""
 HALF_AN_HOUR = 1800.0
+overloads = pytest.mark.parametrize("overload", ["plan", "triage"])
 TURNS = ServiceClass("gold", 0.8, 2, window=Window(rolling=120.0))
 """Nine on eight places take turns, and nobody is given up."""
 RARE = ServiceClass("gold", 0.99, 2, window=Window(rolling=30 * 86_400.0))
@@ -237,23 +239,50 @@ def test_a_bare_pod_makes_no_room_for_an_equal() -> None:
         assert scene.lost == []
 
 
-def test_a_bare_pod_goes_last_of_its_rank_for_the_more_important() -> None:
-    scene = Shortage(4, 4, bare=(0, 1))
-    scene.run(60)
-    scene.make_urgent()
-    scene.make_urgent()
-    scene.run(1)
-    assert sorted(scene.displaced) == scene.keys[2:]
+def test_it_makes_none_either_where_nothing_is_planned() -> None:
+    for bare in ((), range(9)):
+        scene = Shortage(9, 8, TURNS, bare=bare, overload="triage")
+        scene.run(900)
+        assert bool(scene.displaced) == (not bare)
+
+
+@overloads
+@pytest.mark.parametrize("before", [1, 60, 300])
+def test_a_bare_pod_goes_last_of_its_rank_for_the_more_important(
+    overload: Literal["plan", "triage"], before: int
+) -> None:
+    """Whether it has slack, as at first, or its class is overloaded, as five compete for four places."""
+    scene = Shortage(5, 4, bare=(0, 1, 2), overload=overload)
+    scene.run(before)
+    there = {one.key for one in scene.engine.pods.values() if one.host}
+    others = there & set(scene.keys[3:])
+    for _ in others:
+        scene.make_urgent()
+    scene.run(40)
+    assert others <= scene.displaced
     assert scene.lost == []
     scene.make_urgent()
-    scene.run(1)
+    scene.run(40)
     [lost] = scene.lost
-    assert lost in scene.keys[:2]
-    assert abs(scene.decisions[-1].victims[0].metric) < LARGEST
+    assert lost in there
+    assert all(abs(victim.metric) < LARGEST for one in scene.decisions for victim in one.victims)
 
 
-def test_explain_says_why_a_bare_pod_stays() -> None:
-    scene = Shortage(5, 4, bare=range(5))
+@overloads
+def test_a_bare_pod_that_somebody_adopts_is_one_as_others(overload: Literal["plan", "triage"]) -> None:
+    scene = Shortage(9, 8, TURNS, bare=range(9), overload=overload)
+    scene.run(20)
+    assert not scene.displaced
+    for one in list(scene.engine.pods.values()):
+        scene.engine.respec(one.uid, 0)
+    scene.bare.clear()
+    scene.run(600)
+    assert scene.displaced
+
+
+@overloads
+def test_explain_says_why_a_bare_pod_stays(overload: Literal["plan", "triage"]) -> None:
+    scene = Shortage(5, 4, bare=range(5), overload=overload)
     scene.run(300)
     [uid] = scene.engine.waiting()
     assert f"4 candidates {preemption.FOR_GOOD}" in Explainer(scene.engine).reason(uid, scene.now)

@@ -28,6 +28,11 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "live_events.disrupt",
         "live_events.stays",
     ),
+    "kube/feed/test_last_resort.py::test_at_last_it_goes_before_the_budgets_of_the_less_important": (
+        "disruption_budgets.any_protection",
+        "scheduling_cycle.find_at_last",
+        "scheduling_cycle.protect_again",
+    ),
     "engine/core/test_disruptions.py::test_what_is_counted_is_what_happened": ("disruption_limits.take_back",),
     "engine/core/test_engine.py::test_promises_that_change_while_pods_wait_hold_from_then_on": (
         "live_events.weigh_queue",

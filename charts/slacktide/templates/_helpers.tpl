@@ -29,7 +29,7 @@
 
 {{/* Whether pods that a disruption budget protects may be deleted: then the scheduler needs that right. */}}
 {{- define "slacktide.deletes" -}}
-{{- if eq ((.Values.settings.kube | default dict).disruption_budgets | default "hard") "best-effort" -}}yes{{- end -}}
+{{- if ne ((.Values.settings.kube | default dict).disruption_budgets | default "hard") "hard" -}}yes{{- end -}}
 {{- end -}}
 
 {{/* Whether Prometheus needs an account to read metrics with. */}}

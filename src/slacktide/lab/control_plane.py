@@ -33,7 +33,7 @@ from slacktide.lab.binaries import NEEDED, Binaries
 from slacktide.lab.errors import LabError
 from slacktide.lab.kubeconfig import write_kubeconfig, write_private
 from slacktide.lab.locking import locked
-from slacktide.lab.manifests import apply_files, own_manifests
+from slacktide.lab.manifests import CLASSES, apply_files, own_manifests
 from slacktide.lab.nodes import create_nodes
 from slacktide.lab.processes import POLL_SECONDS, Component, undisturbed
 from slacktide.lab.programs import USERS, Layout, commands
@@ -226,9 +226,10 @@ class ControlPlane:
         """Creates nodes (see ``nodes.create_nodes``); returns their names."""
         return create_nodes(self.api, count, **settings)
 
-    def install(self) -> list[str]:
-        """Applies slacktide's own manifests, except what only real kubelets could run; returns what it applied."""
-        return apply_files(self.api, own_manifests())
+    def install(self, *, classes: bool = False) -> list[str]:
+        """Applies slacktide's own manifests, except what only real kubelets could run, and the examples' ``classes``;
+        returns what it applied."""
+        return apply_files(self.api, [*own_manifests(), *([CLASSES] if classes else [])])
 
     def service_account_token(self, namespace: str, name: str, seconds: int = 3600) -> str:
         """A token of a ServiceAccount, made by the TokenRequest API; valid ``seconds``, at least 600."""

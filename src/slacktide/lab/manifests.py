@@ -15,6 +15,8 @@ from slacktide.lab.api import Api
 from slacktide.lab.errors import LabError
 
 MANIFESTS = Path(__file__).parent.parent / "kube" / "manifests"
+CLASSES = Path(__file__).with_name("classes.yaml")
+"""Gold, silver and bronze, as in ``examples/kubernetes``."""
 LEFT_OUT = frozenset({"Deployment", "PodDisruptionBudget"})
 """In a lab the scheduler runs as a process: no kubelet here could start a container."""
 

@@ -86,7 +86,7 @@ def scheduler_address(directory: Path, server: str) -> str:
     if server != layout.url:
         return ""
     command = components[SCHEDULER].command if SCHEDULER in components else []
-    return next((word.removeprefix(LISTEN) for word in command if word.startswith(LISTEN)), "")
+    return next((word.removeprefix(LISTEN) for word in reversed(command) if word.startswith(LISTEN)), "")
 
 
 def forget(directory: Path) -> None:

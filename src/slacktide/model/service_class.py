@@ -62,7 +62,9 @@ class ServiceClass:
     ``priority`` orders, within a rank, workloads that a cluster gave a class because they name none: the
     priority of their pods, larger is more important (docs/semantics.md, 'Priority within a rank');
     ``alpha`` is the seconds that the start of one of its instances is expected to take, ``None``: those of the settings
-    (``qos.alpha``).
+    (``qos.alpha``);
+    ``before_budgets`` and ``before_limits``: on a cluster it may take the place of less important ones whom disruption
+    budgets, or limits, protect, where nobody else makes room (``kube.disruption_budgets``).
 
     Raises :class:`ConfigError` naming the class, the field and the value.
     """
@@ -77,6 +79,8 @@ class ServiceClass:
     limits: DisruptionLimits | None = None
     priority: int = 0
     alpha: float | None = None
+    before_budgets: bool = False
+    before_limits: bool = False
 
     def __post_init__(self) -> None:
         def refuse(field: str, value: object, expected: str) -> None:

@@ -89,11 +89,11 @@ def reason_of(view: View, tb: Tables, decision: np.void, victims: tuple[int, ...
     return f"{host}: preempts {names} (slack {slacks} s) at the least cost; own slack {float(decision['metric']):.1f} s"
 
 
-def until_needed(slack: float, margin: float, how_long: str = "{:.1f} s") -> str:
-    """How long one still waits that preempts only where it must; both in seconds. ``how_long`` shows the number."""
+def until_needed(slack: float, margin: float, when: str = "in {:.1f} s") -> str:
+    """When one may preempt that does so only where it must; both in seconds. ``when`` shows the number."""
     if math.isinf(slack):
         return "may preempt nobody while its promise cannot break as things stand"
-    return f"can wait {how_long.format(slack - margin)} more before it may preempt"
+    return f"may preempt {when.format(slack - margin)} if still pending"
 
 
 def waits(tb: Tables, entry: np.void, slack: float, now: float) -> str:

@@ -253,6 +253,10 @@ def class_table(classes: Sequence[ServiceClass], config: Config, alike: bool = F
         one["alpha"] = float(on_grid(np.array(service.alpha_or(alpha))))
         one["late_below"] = alpha - one["alpha"] - savable
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()
+        if config.kube.disruption_budgets == "last-resort" and service.before_budgets:
+            one["beyond"] |= schema.BEYOND_BUDGETS
+        if service.before_limits:
+            one["beyond"] |= schema.BEYOND_LIMITS
         one["rank"], one["level"], one["named_rank"] = ranks[i], levels.index(ranks[i]), service.rank
         one["min_running"] = float(on_grid(np.array(min_running if least is None else least)))
     return table

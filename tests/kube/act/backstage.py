@@ -50,6 +50,7 @@ class Server:
     def __init__(self) -> None:
         self.bindings: dict[str, str] = {}
         self.evicted: list[str] = []
+        self.deleted: list[str] = []
         self.nominated: dict[str, list[str]] = {}
         """By pod, as it was written."""
         self.pods: dict[str, dict[str, Any]] = {}
@@ -80,6 +81,13 @@ class Server:
         elif kind == "eviction":
             self.evicted.append(name)
             self.tells(name, {"metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"}})
+        return b"{}"
+
+    async def delete(self, path: str, _body: bytes, *, permit: Any = None, **_: Any) -> bytes:
+        name = path.rpartition("/")[2]
+        await self._answer("deletion", name, permit)
+        self.deleted.append(name)
+        self.tells(name, {"metadata": {"deletionTimestamp": "2026-11-01T00:00:00Z"}})
         return b"{}"
 
     async def patch(self, path: str, body: bytes, *_: Any, permit: Any = None, **__: Any) -> bytes:
@@ -127,10 +135,10 @@ class Server:
 class Backstage:
     """Nodes of four cores; pods of the class high preempt those of the class low."""
 
-    def __init__(self, policy: str = "priority", overload: Overload = "plan") -> None:
+    def __init__(self, policy: str = "priority", overload: Overload = "plan", **kube: Any) -> None:
         config = load_live()
         own = replace(config.policy, name=policy, min_running=0.0, overload=overload)
-        self.config: Config = replace(config, policy=own)
+        self.config: Config = replace(config, policy=own, kube=replace(config.kube, **kube))
         self.server = Server()
         loop = asyncio.get_running_loop()
         self.clock: Callable[[], float] = lambda: NOW + loop.time()
@@ -245,11 +253,14 @@ class Backstage:
 
 
 def played(
-    play: Callable[[Backstage], Coroutine[Any, Any, None]], policy: str = "priority", overload: Overload = "plan"
+    play: Callable[[Backstage], Coroutine[Any, Any, None]],
+    policy: str = "priority",
+    overload: Overload = "plan",
+    **kube: Any,
 ) -> None:
     """A play on a new stage, in virtual time."""
 
     async def begin() -> None:
-        await play(Backstage(policy, overload))
+        await play(Backstage(policy, overload, **kube))
 
     virtual_time.run(begin)

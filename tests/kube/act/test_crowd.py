@@ -5,9 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from types import SimpleNamespace
+from typing import Any
 
 from kube.act.backstage import Backstage, played
 from slacktide.kube.client.http import ApiError
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
 from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec, WrittenMetadata
@@ -183,7 +187,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
                 await asyncio.sleep(AGAIN_SECONDS + 1.0)
                 await house.decide()
             assert len(reasons) == 3
-            assert all("more before it may preempt" in one for one in reasons)
+            assert all("s if still pending" in one for one in reasons)
             assert told.count("waits") == 0
 
     played(play, "qos-driven", "triage")
@@ -221,3 +225,38 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
             assert "waits" not in told
 
     played(play)
+
+
+def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
+    """Not a minute later: the reason is another one as soon as its slack is below its margin."""
+
+    async def play(house: Backstage) -> None:
+        told: list[tuple[float, str]] = []
+
+        def note(about: Reference, reason: str, said: str, **_: Any) -> None:
+            if (about.name, reason) == ("waits", "FailedScheduling"):
+                told.append((house.clock(), said))
+
+        async with house.leading(telling=True):
+            house.term.reporter._recorder = SimpleNamespace(record=note)  # type: ignore[assignment]
+            window = WindowSpec(rolling="1h", budget="whole")
+            soon = ServiceClassSpec(0.985, 1, namespaces=("*",), window=window)
+            house.mirror.see_class(ServiceClass(WrittenMetadata("soon"), soon))
+            house.node("a")
+            house.pod("first", cls="soon", owner="soon")
+            await house.decide()
+            began = house.clock()
+            house.pod("waits", cores=3, cls="soon")
+            for _ in range(6):  # the watchdog's passes
+                await house.decide()
+                await asyncio.sleep(10.0)
+            margin = 54.0 - house.term.engine.config.qos.alpha - 10.0
+            assert [int(at - began) // 11 for at, _ in told] == [0, 1 + int(margin) // 11]
+            assert told[0][1].endswith(f"preemption: it may preempt from {instant(began + margin)} on if still pending")
+            assert told[1][1].endswith("preemption: 1 candidate kept their promise only if left alone")
+
+    played(play, "qos-driven", "triage")
+
+
+def instant(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).strftime("%H:%M:%S UTC")

@@ -80,7 +80,7 @@ def test_a_victim_that_cannot_be_evicted_stays_and_others_go(
 def test_whose_reason_cannot_be_told_keeps_nobody_from_hearing_his(
     monkeypatch: pytest.MonkeyPatch, defects: list[logging.LogRecord]
 ) -> None:
-    stumbles(monkeypatch, Explainer, "lasting_reason", "bad")
+    stumbles(monkeypatch, Explainer, "explain", "bad")
 
     async def play(house: Backstage) -> None:
         house.node("a", cores=1)

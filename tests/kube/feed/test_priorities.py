@@ -17,6 +17,8 @@ from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
+from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
+from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -24,6 +26,7 @@ NOW = 1_790_000_000.0
 LATER = NOW + 3600.0
 READY = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
 DAEMON_SET = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "agent", "controller": True}
+WORKERS = {"apiVersion": "example.com/v1", "kind": "Workers", "name": "dns", "uid": "owner", "controller": True}
 NODE = {"apiVersion": "v1", "kind": "Node", "name": "a", "uid": "a", "controller": True}
 MIRROR = {"kubernetes.io/config.mirror": "hash"}
 CRITICAL: dict[str, Any] = {"priority": 2_000_000_000, "priorityClassName": "system-cluster-critical"}
@@ -97,6 +100,17 @@ def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("approach", ["concurrent", "aggregated"])
+def test_a_bare_pod_is_measured_by_itself_whatever_its_class_says(approach: str) -> None:
+    scene = Scene()
+    spec = ServiceClassSpec(0.5, 1, namespaces=("*",), approach=approach)
+    scene.mirror.see_class(ServiceClass(WrittenMetadata("together"), spec))
+    scene.see("alone", "a", service="together")
+    scene.see("owned", owner={**WORKERS, "uid": "owned"}, service="together")
+    found = {uid: scene.engine.controllers[scene.engine.pods[uid].key].approach for uid in ("alone", "owned")}
+    assert found == {"alone": INDEPENDENT, "owned": APPROACHES.index(approach)}
+
+
 def test_the_larger_priority_has_its_turn_first() -> None:
     scene = Scene()
     scene.see("early", priority=0)
@@ -113,10 +127,23 @@ def test_a_larger_priority_preempts_one_that_is_short_itself() -> None:
 
 def test_who_names_a_class_goes_by_its_promise_alone() -> None:
     scene = Scene()
-    scene.see("runs", "a", priority=1000, service="gold")
+    scene.see("runs", "a", priority=1000, service="gold", owner={**WORKERS, "uid": "runs"})
     scene.now = LATER
     scene.see("comes", priority=0, service="gold")
     assert scene.engine.controllers[scene.engine.pods["runs"].key].service.priority == 0
+    assert scene.preempted() == ["runs"]
+
+
+def test_a_bare_pod_is_lost_with_its_promise_so_that_no_equal_takes_its_place() -> None:
+    """However much slack it has, and whether a plan is in force or not."""
+    scene = Scene()
+    scene.see("runs", "a", service="gold")
+    scene.now = LATER
+    scene.see("comes", service="gold")
+    assert scene.preempted() == []
+    reason = Explainer(scene.engine).reason("comes", LATER)
+    assert f"1 candidate {preemption.FOR_GOOD}" in reason
+    scene.see("vital", priority=CRITICAL["priority"])
     assert scene.preempted() == ["runs"]
 
 
@@ -134,7 +161,7 @@ def test_who_names_a_class_goes_by_its_promise_alone() -> None:
 )
 @pytest.mark.parametrize("setting", [False, True])
 def test_pods_of_the_system_and_of_others_are_no_victims(victim: dict[str, Any], setting: bool) -> None:
-    scene = Scene(preempt_system_pods=setting)
+    scene = Scene(preempt_system_pods=setting, critical_namespaces=None)
     scene.see("runs", "a", **victim)
     scene.now = LATER
     scene.see("comes", service="gold")
@@ -175,3 +202,81 @@ def test_preemption_policy_counts(policy: str) -> None:
     scene.now = LATER
     scene.see("comes", priority=1000, preemptionPolicy=policy)
     assert scene.preempted() == ([] if policy == "Never" else ["runs"])
+
+
+DNS: dict[str, Any] = {**CRITICAL, "owner": WORKERS}
+
+
+def best(name: str) -> ServiceClass:
+    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
+
+
+@pytest.mark.parametrize("late", [0.0, 60.0, 7200.0])
+def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: float) -> None:
+    """DNS is not to wait behind the best class, whatever that has lost, nor for its own slack to run out."""
+    scene = Scene()
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("waits", service="best")
+    scene.now = at = LATER + late
+    scene.see("dns", **DNS)
+    (decision,) = scene.engine.run(at + 1.0).decisions
+    assert (decision.uid, [victim.uid for victim in decision.victims]) == ("dns", ["runs"])
+
+
+def test_no_class_need_exist_for_a_critical_pod() -> None:
+    scene = Scene()
+    for name in ("plain", "gold"):
+        scene.mirror.drop_class(name)
+    scene.see("dns", **DNS)
+    scene.see("waits")
+    assert [one.uid for one in scene.engine.run(NOW + 1.0).decisions] == ["dns"]
+    assert scene.engine.controllers[scene.engine.pods["dns"].key].service.name == "system:critical"
+
+
+@pytest.mark.parametrize(
+    ("kube", "said"),
+    [
+        ({"critical_namespaces": None}, {}),
+        ({"critical_namespaces": "kube-system, infra"}, {}),
+        ({}, {"service": "plain"}),
+        ({}, {"annotations": {"slacktide.io/slo": "0.4"}}),
+        ({"priority_classes": "system-cluster-critical=plain"}, {}),
+    ],
+    ids=["off", "elsewhere", "label", "slo", "mapped"],
+)
+def test_who_is_not_critical_goes_by_its_class(kube: dict[str, Any], said: dict[str, Any]) -> None:
+    scene = Scene(**kube)
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("dns", **DNS, **said)
+    assert scene.preempted() == []
+    assert scene.engine.controllers[scene.engine.pods["dns"].key].service.name.partition("@")[0] == "plain"
+
+
+def test_the_critical_of_a_namespace_that_is_named_go_first() -> None:
+    scene = Scene(critical_namespaces="kube-system,default")
+    scene.mirror.see_class(best("best"))
+    scene.see("runs", "a", service="best")
+    scene.now = LATER
+    scene.see("dns", **DNS)
+    assert scene.preempted() == ["runs"]
+
+
+def test_what_is_critical_for_a_node_goes_before_what_is_critical_for_the_cluster() -> None:
+    scene = Scene()
+    scene.see("dns", **DNS)
+    scene.now = NOW + 5.0
+    scene.see("proxy", priority=2_000_001_000, priorityClassName="system-node-critical")
+    assert [one.uid for one in scene.engine.run(NOW + 10.0).decisions] == ["proxy"]
+
+
+def test_the_template_of_a_critical_workload_says_so_while_it_has_no_pods() -> None:
+    scene = Scene()
+    template = Template(TemplateMetadata(), TemplateSpec("system-node-critical"))
+    promised = scene.mirror.classes.of_template(template, "default", batch=False)
+    assert (promised.class_name, promised.service.priority) == ("system:critical", 2_000_001_000)
+    assert scene.mirror.classes.remembered("system:critical", batch=False).class_name == "system:critical"
+    assert not scene.mirror.classes.lost(promised.service, "default")

@@ -31,6 +31,7 @@ from slacktide.model.service_class import default_tiers
 from slacktide.model.window import EPOCH, parse_epoch, turns
 from slacktide.model.workload import AGGREGATED, APPROACHES, INDEPENDENT
 from support import made_objects
+from support.repository import REPOSITORY
 
 CONCURRENT = APPROACHES.index("concurrent")
 
@@ -368,3 +369,15 @@ def test_a_class_with_limits_that_cannot_be_is_malformed() -> None:
     every = classes(gold={"hours": [{"from": "01:00", "to": "02:00", "timeZone": "Europe/Atlantis"}]})
     assert "Europe/Atlantis" in every.broken["gold"]
     assert "disruptions.max" in classes(gold={"disruptions": {"max": 65, "per": "1h"}}).broken["gold"]
+
+
+@pytest.mark.parametrize("label", ["", "gold"])
+def test_where_there_is_no_class_at_all_it_is_said_what_to_apply(label: str) -> None:
+    known = classes()
+    with pytest.raises(Unschedulable, match="no service class at all: kubectl apply -f examples"):
+        known.of(pod(label), batch=False)
+    assert (REPOSITORY / "examples" / "kubernetes" / "01-classes.yaml").exists()
+    known.see(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "other"}, "spec": {"slo": 0.9, "rank": 2}}))
+    with pytest.raises(Unschedulable) as problem:
+        known.of(pod(label), batch=False)
+    assert "at all" not in problem.value.reason

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
-from slacktide.cli.options import AS_JSON, FILE, echo_json
+from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 NAMESPACE, ACCOUNT = "slacktide-system", "slacktide"
@@ -21,6 +23,38 @@ def default_directory() -> Path:
     """Where a lab is whose directory nobody named."""
     state = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
     return Path(state) / "slacktide" / "lab"
+
+
+def _list_of_labs() -> Path:
+    """The file that names the directories of this user's labs."""
+    return default_directory().parent / "labs"
+
+
+def _other_labs(directory: Path) -> list[Path]:
+    """Directories of labs that were started elsewhere and not ended."""
+    from slacktide.lab.known import known
+
+    return [one for one in known(_list_of_labs()) if one != directory]
+
+
+def _found(directory: Path | None) -> Path:
+    """The lab that is meant: where none is named and none is at the default, the only one that there is.
+
+    Raises:
+        LabError: where there are several to choose from.
+    """
+    from slacktide.lab import LabError
+    from slacktide.lab.state import FILE as STATE
+
+    if directory is not None:
+        return directory.absolute()
+    default = default_directory().absolute()
+    if (default / STATE).exists() or not (others := _other_labs(default)):
+        return default
+    if len(others) > 1:
+        named = ", ".join(str(one) for one in others)
+        raise LabError(f"no lab in {default}; name one of those in {named}: --dir {shlex.quote(str(others[-1]))}")
+    return others[0]
 
 
 def _say(text: str) -> None:
@@ -56,6 +90,10 @@ def lab() -> None:
 @click.option("--pods", type=click.IntRange(1), default=110, show_default=True, help="How many pods a node takes.")
 @click.option("--with-kube-scheduler", is_flag=True, help="Start kube-scheduler, too, for pods that name no other.")
 @click.option("--without-scheduler", is_flag=True, help="Do not start slacktide's scheduler.")
+@click.option(
+    "--classes", is_flag=True, help="Apply the service classes of examples/kubernetes: gold, silver, bronze (default)."
+)
+@SETTING
 @AS_JSON
 def up(
     directory: Path | None,
@@ -66,18 +104,25 @@ def up(
     pods: int,
     with_kube_scheduler: bool,
     without_scheduler: bool,
+    classes: bool,
+    words: tuple[str, ...],
     as_json: bool,
 ) -> None:
     """Starts a lab with slacktide's scheduler and leaves it running.
 
     Programs are looked for in --bin, $SLACKTIDE_LAB_BIN, $KUBEBUILDER_ASSETS, on the PATH and in slacktide's cache;
-    what is missing is built with Go (once, about 8 minutes for all).
+    what is missing is built with Go (once, about 8 minutes for all). --set is a setting of the scheduler.
     """
-    from slacktide.lab import Binaries, ControlPlane
+    from slacktide.lab import Binaries, ControlPlane, LabError
     from slacktide.lab.binaries import NEEDED
     from slacktide.lab.control_plane import free_ports, reserved
+    from slacktide.lab.known import remember
     from slacktide.lab.state import SCHEDULER
+    from slacktide.settings import load_live
 
+    if words and without_scheduler:
+        raise click.UsageError("--set: is a setting of the scheduler, which --without-scheduler leaves out")
+    load_live(overrides=words)  # what cannot be is refused before anything starts
     directory = (directory or default_directory()).absolute()
     programs = [*NEEDED, "kubectl", *(["kube-scheduler"] if with_kube_scheduler else [])]
     with reserved(directory):
@@ -85,38 +130,43 @@ def up(
         plane = ControlPlane.create(directory, found, with_kube_scheduler=with_kube_scheduler)
         plane.start(say=_say)
         try:
-            applied = plane.install()
+            applied = plane.install(classes=classes)
             plane.create_nodes(nodes, cpu=cpu, memory=memory, pods=pods)
             if not without_scheduler:
-                plane.add(SCHEDULER, _scheduler(plane.service_account_kubeconfig(NAMESPACE, ACCOUNT), *free_ports(1)))
+                kubeconfig = plane.service_account_kubeconfig(NAMESPACE, ACCOUNT)
+                plane.add(SCHEDULER, _scheduler(kubeconfig, free_ports(1)[0], words))
         except BaseException:
             plane.kill()
             raise
+    with contextlib.suppress(LabError):  # then only --dir leads to it
+        remember(_list_of_labs(), directory)
     _say(f"{len(applied)} objects applied, {nodes} nodes of {cpu} CPUs, {memory} and {pods} pods created")
     if as_json:
         echo_json({"kubeconfig": str(plane.kubeconfig), "url": plane.url, "nodes": nodes, "directory": str(directory)})
     else:
-        click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"]))
+        click.echo(_next_commands(plane.kubeconfig, directory, found["kubectl"], classes=classes))
 
 
-def _scheduler(kubeconfig: Path, port: int) -> list[str]:
-    """The command of the scheduler, under the rights that the manifests give it."""
+def _scheduler(kubeconfig: Path, port: int, words: Sequence[str] = ()) -> list[str]:
+    """The command of the scheduler, under the rights that the manifests give it, with these settings."""
     from slacktide.lab.state import LISTEN
 
-    settings = ["--set", "kube.leader_election=false", "--set", f"{LISTEN}127.0.0.1:{port}"]
-    settings += ["--set", "kube.http_access=loopback"]
+    own = ["kube.leader_election=false", f"{LISTEN}127.0.0.1:{port}", "kube.http_access=loopback"]
+    settings = [part for word in [*own, *words] for part in ("--set", word)]
     return [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(kubeconfig), *settings]
 
 
-def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path) -> str:
+def _next_commands(kubeconfig: Path, directory: Path, kubectl: Path, *, classes: bool) -> str:
     known = shutil.which("kubectl") == str(kubectl)
     command = "kubectl" if known else shlex.quote(str(kubectl))
+    none = [] if classes else ["There is no service class yet; those of the examples (or lab up --classes):"]
     return "\n".join(
         [
             f"kubeconfig: {kubeconfig}",
             "Next:",
             f"  export KUBECONFIG={shlex.quote(str(kubeconfig))}",
             f"  {command} get nodes",
+            *none,
             f"  {command} apply -f examples/kubernetes",
             f"  {command} get availability -A",
             f"  slacktide lab down{_where(directory)}",
@@ -131,7 +181,7 @@ def down(directory: Path | None) -> None:
     from slacktide.lab import ControlPlane
     from slacktide.lab.control_plane import reserved
 
-    directory = (directory or default_directory()).absolute()
+    directory = _found(directory)
     plane = ControlPlane.attach(directory)
     with reserved(directory):
         running = [component.name for component in plane.components.values() if component.running]
@@ -145,18 +195,21 @@ def down(directory: Path | None) -> None:
 def status(directory: Path | None, as_json: bool) -> None:
     """Says what of a lab runs, and where it can be reached.
 
-    Exit code 0: all of it runs; 1: some of it does not; 2: there is none.
+    Without --dir it is the lab at the default, or the only one; others that 'up --dir' started are named. Exit code
+    0: all of it runs; 1: some of it does not; 2: there is none.
     """
     from slacktide.cli.text import paint, table
     from slacktide.lab import ControlPlane
 
-    directory = (directory or default_directory()).absolute()
+    others = [] if directory is not None else _other_labs(_found(None))
+    directory = _found(directory)
     plane = ControlPlane.attach(directory)
     parts = {name: one.running for name, one in plane.components.items()}
     if as_json:
         pids = {name: one.pid for name, one in plane.components.items()}
         about = {"directory": str(directory), "kubeconfig": str(plane.kubeconfig), "url": plane.url}
-        echo_json({**about, "components": {name: {"running": parts[name], "pid": pids[name]} for name in parts}})
+        told = {name: {"running": parts[name], "pid": pids[name]} for name in parts}
+        echo_json({**about, "components": told} | ({"others": [str(one) for one in others]} if others else {}))
     else:
         rows = [
             [name, str(one.pid), paint("runs", "good") if parts[name] else paint("ended", "bad"), str(one.log)]
@@ -169,6 +222,8 @@ def status(directory: Path | None, as_json: bool) -> None:
         else:
             where = _where(directory)
             click.echo(f"\nSome of it has ended. Next: slacktide lab down{where}; slacktide lab up{where}")
+        for other in others:
+            click.echo(f"\nAnother lab: slacktide lab status{_where(other)}")
     if not all(parts.values()):
         raise SystemExit(1)
 

@@ -29,6 +29,11 @@ class Budgets:
         self.tables.tb["budgets"][b] = (affinity_records.GIVEN, left, 0, 0, 0)
         return is_new
 
+    def overdrawn(self, name: str) -> bool:
+        """Whether more of a budget's pods were told to go than it allows, as far as it was told."""
+        b = self.numbers.get(name)
+        return b is not None and bool(self.tables.tb["budgets"]["amount"][b] < 0)
+
     def remove(self, name: str) -> None:
         """A budget is no more: its pods have none."""
         self._free.append(self.numbers.pop(name))

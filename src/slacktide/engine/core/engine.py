@@ -564,9 +564,11 @@ class Engine:
         pod.state, pod.host, pod.bound, pod.ready = types.PLACED, self.tables.names[h], False, False
         self.instances.guard(pod)
         self.instances.starts(pod, now)
-        gone = []
+        gone, beyond = [], False
+        may_go_beyond = self.specs[pod.spec].service.before_budgets
         for victim, its_metric in victims:
             other = self.pods[self.uid_of_row[victim]]
             other.state, other.preempted = types.LEAVING, True
             gone.append(Victim(other.uid, its_metric))
-        return Decision(pod.uid, pod.host, metric, tuple(gone))
+            beyond |= may_go_beyond and self._budgets.overdrawn(other.budget)
+        return Decision(pod.uid, pod.host, metric, tuple(gone), beyond)

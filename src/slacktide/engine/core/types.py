@@ -129,6 +129,8 @@ class Decision:
     host: str
     metric: float
     victims: tuple[Victim, ...] = ()
+    beyond: bool = field(default=False, compare=False)
+    """Some victim may have to go although its disruption budget is used up: nobody else makes room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,7 +35,7 @@ BY_NOW = "could be preempted by now"
 
 
 LASTING = -1
-"""An obstacle beside those of the rules: a pod that nobody makes again, where a plan is in force."""
+"""An obstacle beside those of the rules: a pod that nobody makes again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,8 +58,8 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     less = ranks[here.slots["cls"]] > ranks[int(tb["kinds"]["cls"][kind])]
     stopped_by[found.uneven[here.hosts][here.at] & ~less & (stopped_by == rules.NOTHING)] = rules.NOT_ELIGIBLE
     bare = tb["kinds"]["bare"][tb["instances"]["kind"][here.slots["row"]]] != 0
-    planned = tb["classes"]["planned"][here.slots["cls"]] != 0
-    stopped_by[bare & planned & ~less & (stopped_by == rules.NOT_ELIGIBLE)] = LASTING
+    if tb.rules["triage"]:
+        stopped_by[bare & ~less & (stopped_by == rules.NOT_ELIGIBLE)] = LASTING
     steps = (
         (TOO_SMALL, None),
         (CROWDED, None),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from math import isnan
+from datetime import UTC, datetime
+from math import inf, isinf, isnan
 
 import numpy as np
 
@@ -34,8 +35,9 @@ FAR = 1e9
 
 NOT_HELPFUL = "no node could serve it"
 OVERLOADED = "its class is overloaded"
-SOME_TIME = "some time"
+LATER = "later"
 """Said in place of seconds that pass."""
+DAY_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +49,7 @@ class Explanation:
     fits        nodes on which nothing stands in the way by now: the next pass will tell
     preemption  candidate nodes by what keeps it from preempting there; empty where ``held`` says why it may not at all
     lasting_held  ``held`` without seconds that pass
+    may_at      where ``held`` is over by itself: the instant from which on it may preempt, as things stand; else inf
     slack       seconds; NaN where it takes no part in passes, as no node could take it by its own doing: then nobody is
                 preempted for it, whatever slack it has
     group       where it starts only together with others, what became of these; else empty
@@ -60,6 +63,7 @@ class Explanation:
     preemption: Counter[str] = field(default_factory=Counter)
     held: str = ""
     lasting_held: str = ""
+    may_at: float = inf
     slack: float = 0.0
     overload: str = ""
     group: str = ""
@@ -70,6 +74,14 @@ class Explanation:
     def lasting(self) -> str:
         """The same in words that stay while nothing changes but the time, so that they need not be written again."""
         return self._said(self.lasting_held)
+
+    def written(self, now: float) -> str:
+        """The same in words that are right for whoever reads them later, until it may preempt."""
+        if isinf(self.may_at):
+            return self.lasting()
+        form = "%H:%M:%S UTC" if self.may_at - now < DAY_SECONDS else "%Y-%m-%d %H:%M UTC"
+        at = datetime.fromtimestamp(min(self.may_at, now + FAR), UTC).strftime(form)
+        return self._said(self.lasting_held.replace(LATER, f"from {at} on"))
 
     def _said(self, held: str) -> str:
         said = [f"{count} {text}" for text, count in self.counts.most_common()]
@@ -174,21 +186,23 @@ class Explainer:
             seen = self._looks[kind] = now, self._looker.look(kind)
         found = seen[1]
         fits = int(found.fits.sum())
-        held, lasting = ("", "") if isnan(slack) else self._held(kind, slack)
+        held, lasting, wait = ("", "", inf) if isnan(slack) else self._held(kind, slack)
         if held or isnan(slack) or not found.candidates.any():
             return Explanation(
-                found.nodes, found.counts, fits, held=held, lasting_held=lasting, slack=slack, overload=overload
-            )
+                found.nodes, found.counts, fits, held=held, lasting_held=lasting, may_at=at + wait, slack=slack,
+                overload=overload,
+            )  # fmt: skip
         preemption = classify(self.engine, row, slack, found, at)
         return Explanation(found.nodes, found.counts, fits, preemption, slack=slack, overload=overload)
 
-    def _held(self, kind: int, slack: float) -> tuple[str, str]:
-        """Why it may preempt nobody, whoever is there; and that without seconds that pass."""
+    def _held(self, kind: int, slack: float) -> tuple[str, str, float]:
+        """Why it may preempt nobody, whoever is there; that without seconds that pass; and for how many seconds."""
         tb = self.engine.tables.tb
         if self.engine.tables.spec_of(kind).never:
-            return ("its preemptionPolicy is Never",) * 2
+            never = "its preemptionPolicy is Never"
+            return never, never, inf
         cls = int(tb["kinds"]["cls"][kind])
         if not preemption_obstacles.held(tb.state, cls, slack):
-            return "", ""
+            return "", "", inf
         margin = float(tb["classes"]["margin"][cls])
-        return f"it {until_needed(slack, margin)}", f"it {until_needed(slack, margin, SOME_TIME)}"
+        return f"it {until_needed(slack, margin)}", f"it {until_needed(slack, margin, LATER)}", slack - margin

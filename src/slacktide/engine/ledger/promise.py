@@ -28,8 +28,9 @@ def promise_said(controller: types.Controller) -> str:
     found = msgspec.to_builtins(Promise(controller.service, controller.limits, controller.everything))
     if controller.service.tiers == default_tiers(controller.service.slo):
         del found["service"]["tiers"]
-    if controller.service.priority == 0:
-        del found["service"]["priority"]
+    for name in ("priority", "before_budgets", "before_limits"):
+        if not found["service"][name]:
+            del found["service"][name]
     return msgspec.json.encode(_said(found)).decode()
 
 

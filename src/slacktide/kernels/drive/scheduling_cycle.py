@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slacktide.kernels.drive import gang, instance_ledger
-from slacktide.kernels.feasible import affinity, pod_groups
+from slacktide.kernels.feasible import affinity, disruption_budgets, pod_groups
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, lesser_demands, standstill
 from slacktide.kernels.place import companions, nominations, search, search_free, search_with_rules, victims
 from slacktide.kernels.policies import in_force
@@ -173,6 +173,38 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
 
 
 @kernel
+def has_last_resort(tb: State, entry: Records, mine: float) -> bool:
+    """Whether one that found no host looks again, as if nothing protected less important ones; O(1).
+
+    Only on a cluster, and only one that starts alone and may preempt: what was found before in this pass counts no more
+    afterwards.
+    """
+    control = views.control(tb)
+    if not views.rules(tb)["live"] or control["phase"] != 1 or control["gang"] >= 0 or control["asking"] >= 0:
+        return False
+    cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
+    if views.classes(tb)[cls]["beyond"] == 0 or not disruption_budgets.any_protection(tb):
+        return False
+    return not in_force.can_still_wait(tb, cls, mine)
+
+
+@kernel
+def find_at_last(tb: State, entry: Records, mine: float) -> int:
+    """As :func:`find_host`, where less important ones are not protected, until :func:`protect_again`."""
+    control, ours = views.control(tb), views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]
+    control["beyond"], control["beyond_rank"] = ours["beyond"], ours["rank"]
+    pod_groups.shake(tb)
+    return whole(find_host(tb, entry, mine))
+
+
+@kernel
+def protect_again(tb: State) -> None:
+    """Whoever was not protected for the sake of one is so again; O(1)."""
+    views.control(tb)["beyond"] = 0
+    pod_groups.shake(tb)
+
+
+@kernel
 def serve(tb: State, entries: Records, at: int) -> None:
     """The entry's turn: a host is found for it, or it is held."""
     control = views.control(tb)
@@ -183,6 +215,9 @@ def serve(tb: State, entries: Records, at: int) -> None:
     hopeless_kinds.take_turn(tb, entry)
     if control["gang"] < 0 or control["gang_starts"]:
         host = whole(find_in_phase(tb, entry, mine))
+    stands = in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine)
+    if host < 0 and has_last_resort(tb, entry, stands):
+        host = whole(find_at_last(tb, entry, stands))
     if host >= 0:
         place(tb, entries, at, host, mine, control["phase"] == 1)
     else:
@@ -195,6 +230,8 @@ def serve(tb: State, entries: Records, at: int) -> None:
         )
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
+    if control["beyond"] != 0:
+        protect_again(tb)
     pod_groups.has_asked(tb)
     if control["gang"] >= 0 and entry["done"] == OPEN:
         entry["done"] = SERVED

@@ -11,7 +11,7 @@ from slacktide.kernels.feasible.disruption_limits import ALLOWED
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.affinity_records import GIVEN, UNAVAILABLE
-from slacktide.kernels.tables.schema import Records, State
+from slacktide.kernels.tables.schema import BEYOND_BUDGETS, BEYOND_LIMITS, Records, State
 
 
 @leaf
@@ -44,6 +44,21 @@ def spared_until(tb: State, slot: Records) -> float:
     return max(until, views.guard(tb)[slot["row"]]) if len(views.guard(tb)) > 0 else until
 
 
+@leaf
+def beyond_for(tb: State, slot: Records) -> int:
+    """What does not protect the instance on a host from the one that has its turn, at last resort; O(1)."""
+    control = views.control(tb)
+    if control["beyond"] == 0 or views.classes(tb)[slot["cls"]]["rank"] <= control["beyond_rank"]:
+        return whole(0)
+    return control["beyond"]
+
+
+@leaf
+def any_protection(tb: State) -> bool:
+    """Whether there are budgets or limits at all; O(1)."""
+    return len(views.budgets(tb)) > 0 or disruption_limits.any_limits(tb)
+
+
 @kernel
 def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     """Whether the instance in slot ``i`` of host ``h`` is no victim by itself, ``number`` of others chosen; O(1),
@@ -51,10 +66,12 @@ def spared(tb: State, h: int, i: int, number: int, now: float) -> bool:
     slot = views.slots(tb)[h, i]
     if now < spared_until(tb, slot) or pod_groups.in_company(tb, whole(slot["row"])):
         return True
-    if disruption_limits.any_limits(tb) and disruption_limits.protects(tb, h, i, number, now) != ALLOWED:
+    beyond = whole(beyond_for(tb, slot))
+    limited = disruption_limits.any_limits(tb) and not beyond & BEYOND_LIMITS
+    if limited and disruption_limits.protects(tb, h, i, number, now) != ALLOWED:
         return True
     b = budget_of(tb, whole(slot["row"]))
-    if b < 0:
+    if b < 0 or beyond & BEYOND_BUDGETS:
         return False
     used = whole(1)
     for v in range(number):

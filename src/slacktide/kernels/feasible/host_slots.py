@@ -228,7 +228,13 @@ def keeps_tier(tb: State, slot: Records, q: float, now: float) -> float:
 @leaf
 def is_turned(tb: State, slot: Records, tier: int) -> bool:
     """Whether those of a victim's tier go by increasing metric; O(1)."""
-    return tier > 0 and triage.turns_round(tb, slot["cls"])
+    return tier > 0 and triage.turns_round(tb, slot["cls"]) and not window_ledger.goes_for_good(slot)
+
+
+@leaf
+def is_turned_between(tb: State, a: Records, b: Records, tier: int) -> bool:
+    """The same of two of one tier: those that nobody makes again come behind all of it; O(1)."""
+    return is_turned(tb, b, tier) and not window_ledger.goes_for_good(a)
 
 
 @kernel
@@ -241,8 +247,9 @@ def order_by_metric(tb: State, h: int, now: float, q: NDArray[np.float64], tiers
         turned = is_turned(tb, slot, low)
         k = i
         while k > 0 and qos_driven.later_victim(
-            tiers[k - 1], q[k - 1], views.slots(tb)[h, k - 1]["tie"], low, mine, tie, turned
-        ):
+            tiers[k - 1], q[k - 1], views.slots(tb)[h, k - 1]["tie"], low, mine, tie,
+            turned and not window_ledger.goes_for_good(views.slots(tb)[h, k - 1]),
+        ):  # fmt: skip
             swap(tb, h, k)
             q[k], tiers[k] = q[k - 1], tiers[k - 1]
             k -= 1
@@ -271,7 +278,7 @@ def sort_by_metric(tb: State, h: int, now: float) -> None:
         until = min(until, keeps_tier(tb, slot, q[i], now))
         if i > 0 and tiers[i - 1] == tiers[i]:
             before = views.slots(tb)[h, i - 1]
-            if is_turned(tb, slot, tiers[i]):
+            if is_turned_between(tb, before, slot, tiers[i]):
                 meet = stays_before(slot, before, q[i] - q[i - 1], views.classes(tb), now)
             else:
                 meet = stays_before(before, slot, q[i - 1] - q[i], views.classes(tb), now)
@@ -301,7 +308,7 @@ def note_shared_motion(tb: State, h: int, now: float, q: NDArray[np.float64], ti
             and not moves_as_one(views.slots(tb)[h, i - 1], slot, q[i - 1], q[i], mine == above)
         ):
             gap, closing, blurred = q[i - 1] - q[i], mine - above, blur + above_blur
-            if is_turned(tb, slot, tiers[i]):
+            if is_turned_between(tb, views.slots(tb)[h, i - 1], slot, tiers[i]):
                 gap, closing = -gap, -closing
             if not gap >= blurred:
                 until = now

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from slacktide.kernels.feasible import grants
 from slacktide.kernels.feasible.free_index import PLENTY
 from slacktide.kernels.policies import triage
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.qos.metric_dynamics import reaches
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -42,7 +42,7 @@ def place_of(tb: State, cls: int, stands: float) -> int:
 def may_give_from(tb: State, slot: Records, q: float, cls: int, stands: float, now: float) -> float:
     """When an instance that may not be preempted for one that ``stands`` so may become eligible, or inf; O(1)."""
     k, j, rules = views.classes(tb)[slot["cls"]], views.classes(tb)[cls], views.rules(tb)
-    if k["rank"] < j["rank"]:
+    if k["rank"] < j["rank"] or window_ledger.goes_for_good(slot):
         return np.inf
     if stands == triage.LOST and k["rank"] == j["rank"]:
         return reaches(tb, slot, k["margin"] + rules["overload_patience"], now)

@@ -33,6 +33,9 @@ the place of anybody less important, as ever. (:func:`recovers`) Nor does it hel
 for its ``floor``, at the price of others, or to stop a batch instance that has its promise for the
 work that it would lose. (:func:`is_lost`, :func:`is_given_up`)
 
+On a cluster, a k that nobody makes again (a bare pod) gives its place to nobody as important, is not
+given up, and is the last of its rank in the order of victims, also where that is turned round.
+
 k *makes room for two* where it asks for at least twice of everything that j asks for: of requests
 that cannot all be kept, giving up one large one keeps several small ones. (:func:`makes_room_for_two`)
 
@@ -104,6 +107,8 @@ def is_given_up(tb: State, slot: Records, q_k: float, now: float) -> bool:
     Q counts as gone what stopping a batch instance would discard. Where that can be made up for, it is right so. Where
     not, it would give up whoever has work to lose: then Q is asked for as if nothing were discarded.
     """
+    if window_ledger.goes_for_good(slot):
+        return False
     if not recovers(tb, whole(slot["cls"])):
         q_k = request_ledger.metric_keeping_work(tb, slot, q_k, now)
     return is_lost(tb, whole(slot["row"]), whole(slot["cls"]), q_k, now)
@@ -142,7 +147,12 @@ def allows(tb: State, slot: Records, q_k: float, cls: int, stands: float, now: f
     if allows_any(tb, slot, q_k, cls, stands, now):
         return True
     equal = views.classes(tb)[slot["cls"]]["rank"] == views.classes(tb)[cls]["rank"]
-    return equal and stands < LOST and makes_room_for_two(tb, slot, whole(SAVABLE - stands))
+    return (
+        equal
+        and not window_ledger.goes_for_good(slot)
+        and stands < LOST
+        and makes_room_for_two(tb, slot, whole(SAVABLE - stands))
+    )
 
 
 @leaf

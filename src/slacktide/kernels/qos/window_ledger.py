@@ -42,7 +42,7 @@ from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 LAST_TO_GO = 2.0**32
 """Seconds by which the metric of one that nobody makes again is below that of others, while it is on a host."""
 FOR_GOOD = 2.0**20
-"""As so many victims of its class one counts that nobody makes again, where a plan is in force."""
+"""As so many victims of its class one counts that nobody makes again."""
 
 
 @leaf
@@ -100,18 +100,24 @@ def shift_of(tb: State, row: int) -> float:
 
 @leaf
 def slot_shift_of(tb: State, row: int) -> float:
-    """The same while it is on a host. Where a plan is in force, one that nobody makes again is far below all of its
-    rank: whoever is as important never takes its place, and whoever is more important takes others' first; O(1)."""
-    kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
-    if kind["bare"] and views.classes(tb)[kind["cls"]]["planned"]:
+    """The same while it is on a host. Under a plan and triage one that nobody makes again is far below all of its rank,
+    as its whole promise is lost with it: whoever is as important never takes its place, and whoever is more important
+    takes others' first; O(1)."""
+    if views.kinds(tb)[views.instances(tb)[row]["kind"]]["bare"] and views.rules(tb)["triage"]:
         return -LAST_TO_GO
     return shift_of(tb, row)
 
 
 @leaf
+def goes_for_good(slot: Records) -> bool:
+    """Whether nobody makes the instance on a host again, and that counts; O(1)."""
+    return slot["shift"] < 0.0
+
+
+@leaf
 def further_cost(slot: Records) -> float:
     """What a victim costs beside being one, where victims are counted; O(1)."""
-    return FOR_GOOD if slot["shift"] < 0.0 else 0.0
+    return FOR_GOOD if goes_for_good(slot) else 0.0
 
 
 @leaf

@@ -134,6 +134,7 @@ CLASS = np.dtype(
         ("given_up", "i8"),  # how many of these it gives up
         ("behind", "i8"),  # its members come behind those that are planned for: their shift, as that of INSTANCE
         ("unsettled", "i8"),  # of the tier that has the place of this class: classes of both sorts are in it
+        ("beyond", "i8"),  # what of less important ones it goes before at last: BEYOND_BUDGETS, BEYOND_LIMITS, added up
     ],
     align=True,
 )  # whole: 1 / slo is a whole number, so that e / slo needs no rounding; overloaded: in the present pass (triage);
@@ -313,6 +314,7 @@ RULES = np.dtype(
 SCOPE_LEVEL, SCOPE_CLASS, SCOPE_ALL, SCOPE_NONE = range(4)
 LEAVER = np.dtype([("row", "i8"), ("host", "i8"), ("shape", "i8"), ("until", "f8")], align=True)
 """A preempted instance of a simulated cluster that goes on, and takes what its shape says of the host, until then."""
+BEYOND_BUDGETS, BEYOND_LIMITS = 1, 2
 RESTART, ALWAYS, NEVER = range(3)
 KEPT, LOST, LOST_BY_KIND = range(3)
 RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES, RECORD_OUTAGES = 1, 2, 4, 8
@@ -333,6 +335,8 @@ CONTROL = np.dtype(
         ("deferred", "i8"),  # length of the list of those, with some that do not any more
         ("retried", "i8"),  # where in that list the present round stands
         ("overloaded", "i8"),  # classes that are, in the present pass
+        ("beyond", "i8"),  # what does not protect those of a larger rank at the moment, as in CLASS
+        ("beyond_rank", "i8"),
         ("planned", "i8"),  # a plan is in force
         ("plan_at", "f8"),  # the next plan is due
         ("plan_soon_at", "f8"),  # and from then on where somebody waits whom the present one keeps

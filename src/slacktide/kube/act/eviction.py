@@ -143,7 +143,7 @@ class Evictor:
                 overdrawn = (error.status == TOO_MANY and "disruption budget" in error.message) or (
                     error.status == SERVER_ERROR and SEVERAL_BUDGETS in error.message
                 )
-                if overdrawn and self.settings.disruption_budgets == "best-effort":
+                if overdrawn and (self.settings.disruption_budgets == "best-effort" or decision.beyond):
                     await self._delete(victim, decision, beneficiary)
                     return
                 if overdrawn or error.status not in (TOO_MANY, SERVER_ERROR, UNAVAILABLE, GATEWAY_TIMEOUT):
@@ -168,7 +168,7 @@ class Evictor:
             await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _delete(self, victim: FedPod, decision: Decision, beneficiary: FedPod | None) -> None:
-        """Where budgets are best effort, a victim goes although a budget forbids its eviction.
+        """Where budgets are best effort, or nobody else makes room, a victim goes although one forbids its eviction.
 
         It is marked before, as by an eviction and by kube-scheduler: its Job may be told not to count such ends.
         """
@@ -228,10 +228,9 @@ class Evictor:
     def _refused_to_go(self, victim: FedPod, decision: Decision, reason: str, overdrawn: bool) -> None:
         """The API server does not evict a victim, as a rule for its budget: the beneficiary tries elsewhere."""
         self.counts.evictions_refused += 1
-        engine = self.feed.engine
         self._spare(victim, decision)
-        if overdrawn and victim.budget in engine.budgets:
-            engine.budget(victim.budget, 0)
+        if overdrawn:
+            self.feed.overdrawn(victim)
         if self.is_wanted(decision):
             why = f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}{self._rest_of_group(victim, decision)}"
             self.listener.give_up(decision.uid, why, at_once=True)

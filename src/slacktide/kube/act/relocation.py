@@ -148,8 +148,8 @@ class Relocator:
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
             # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
             overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"
-            if overdrawn and pod.budget in engine.budgets:
-                engine.budget(pod.budget, 0)
+            if overdrawn:
+                self._feed.overdrawn(pod)
         except Unreachable:
             self._unknown.add(pod.uid)
         else:

@@ -79,7 +79,8 @@ class Controllers:
             return
         ledger = self._ledger(target) if known is None else None
         if known is None or (known.service, known.everything) != (promised.service, promised.everything):
-            approach, everything = _approach(ledger, promised.approach), promised.everything
+            approach = _approach(ledger, INDEPENDENT if target.is_pod else promised.approach)  # one is like another
+            everything = promised.everything
             engine.controller(key, promised.service, approach, batch, everything, self._clock())
             if known is not None:
                 self._listener.changed(key)

@@ -37,6 +37,8 @@ class FedPod:
     needs: Needs = NO_NEEDS
     """Of its volumes."""
     budget: str = ""
+    protected_as: tuple[str, bool] = ("", False)
+    """Its phase, and whether it was ready, when that was found."""
     queue: str = NOWHERE
     problem: str = ""
     """Why it cannot be scheduled whatever the hosts look like."""

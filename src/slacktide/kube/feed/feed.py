@@ -278,10 +278,24 @@ class Feed(Changes, ABC):
                 self.aside.guarded(self._follow_budget, one)
 
     def _follow_budget(self, pod: FedPod) -> None:
-        budget = self.mirror.budgets.of(pod.pod)
+        self._protect(pod, self.mirror.budgets.of(pod.pod))
+
+    def _protect(self, pod: FedPod, budget: str) -> None:
         if budget != pod.budget:
             pod.budget = budget
             self.engine.protect(pod.uid, budget)
+            if not budget:
+                self.listener.work()
+
+    def overdrawn(self, pod: FedPod) -> None:
+        """The API server does not let a pod go, for its budget: that has nothing left, also for one that is not ready,
+        until something new is heard of it."""
+        if not pod.key:
+            return
+        self._protect(pod, self.mirror.budgets.selecting(pod.pod))
+        pod.protected_as = "", False
+        if pod.budget in self.engine.budgets:
+            self.engine.budget(pod.budget, 0)
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
@@ -530,6 +544,9 @@ class Feed(Changes, ABC):
         """Tell the engine whether a pod that runs is ready."""
         found = next((one for one in pod.pod.status.conditions if one.type == "Ready"), None)
         is_ready = found is not None and found.status == "True"
+        if pod.protected_as != (pod.pod.status.phase, is_ready):
+            pod.protected_as = pod.pod.status.phase, is_ready
+            self._follow_budget(pod)
         since = found.last_transition_time if found else None
         if not is_ready:
             if self.blame.not_ready(pod, since, self.away()):

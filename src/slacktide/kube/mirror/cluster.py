@@ -67,7 +67,7 @@ class ClusterMirror:
         self.departures = Departures(self._end_of)
         self.nodes: dict[str, NodeView] = {}
         self.owners = Owners()
-        self.classes = Classes(kube.priority_classes or "", kube.startup_allowance)
+        self.classes = Classes(kube.priority_classes or "", kube.startup_allowance, kube.critical_namespaces or "")
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self._plain_nodes: dict[str, NodeView] = {}
         """Nodes without what can be attached to them, and without devices."""

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from contextlib import suppress
+from math import inf
 from typing import NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
@@ -24,7 +25,10 @@ from slacktide.kube.resources.objects import POD, pod_reference
 LOG = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 60.0
-"""What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, at once."""
+"""What the nodes lack is told again after this long, if it changed; that a pod waits for a node by now, or may preempt
+by now, at once."""
+SOONEST_SECONDS = 1.0
+"""What keeps it from preempting is not looked at again before that."""
 AGAIN_A_SECOND = 20.0
 """So many are told again at most: where thousands wait, and the nodes change, the API server has others to serve."""
 LOOK_SECONDS = 0.01
@@ -40,11 +44,13 @@ def _waits(pod: FedPod) -> bool:
 
 
 class Told(NamedTuple):
-    """What a pod's condition was made to say, and when. ``of_nodes``: what they lack; else what is wrong with it."""
+    """What a pod's condition was made to say, and when; without instants. ``of_nodes``: what they lack; else what is
+    wrong with it. ``may_at``: from when on it may preempt, if it may not yet."""
 
     at: float
     reason: str
     of_nodes: bool
+    may_at: float = inf
 
 
 class ConditionWriter:
@@ -83,8 +89,8 @@ class ConditionWriter:
             if pod.queue == fed_pod.ACTIVE:
                 pod.queue = fed_pod.UNSCHEDULABLE
             told = self._told.get(uid)
-            if told is None or not told.of_nodes:
-                self.report(pod)
+            if told is None or not told.of_nodes or self._clock() >= max(told.may_at, told.at + SOONEST_SECONDS):
+                self.report(pod)  # also where the reason is of another kind by now
             elif self._clock() - told.at > AGAIN_SECONDS:
                 self._old[uid] = None
                 self._some.set()
@@ -130,10 +136,14 @@ class ConditionWriter:
         pod = self._feed.pods.get(uid)
         if pod is None or not _waits(pod):
             return
-        reason = pod.problem or self._explainer.lasting_reason(uid, self._clock())
-        told, new = self._told.get(uid), Told(self._clock(), reason, not pod.problem)
-        if not reason:
-            return
+        now, said = self._clock(), pod.problem
+        new = Told(now, said, of_nodes=False)
+        if not said:
+            found = self._explainer.explain(uid, now)
+            if found is None:
+                return
+            new, said = Told(now, found.lasting(), True, found.may_at), found.written(now)
+        told, reason = self._told.get(uid), new.reason
         if told is not None and told.reason == reason:
             self._told[uid] = new
             await asyncio.sleep(LOOK_SECONDS)
@@ -146,7 +156,7 @@ class ConditionWriter:
             return  # another writer was faster
         if self._leading() and _waits(pod) and uid in self._feed.pods:
             self._told[uid] = new
-            if not await self._tell(pod, reason[:LONGEST_MESSAGE]):
+            if not await self._tell(pod, said[:LONGEST_MESSAGE]):
                 if is_again and told is not None:  # it has its turn again with the others, at the next look
                     self._told[uid] = told
                 else:

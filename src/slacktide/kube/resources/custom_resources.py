@@ -94,6 +94,7 @@ class ServiceClassSpec(Part, frozen=True):
     min_running: str = ""
     alpha: str = ""
     own_limits: OwnLimitsSpec | None = None
+    before_budgets: bool = False
 
 
 class WrittenFields(Part, frozen=True):

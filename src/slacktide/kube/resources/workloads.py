@@ -128,17 +128,21 @@ class Owner(Part, frozen=True):
 
 
 class PodDisruptionBudgetSpec(Part, frozen=True):
-    """Which pods a budget is about, and what it asks (a number or a percentage)."""
+    """Which pods a budget is about, and what it asks (a number or a percentage); when those that are not ready may be
+    evicted: AlwaysAllow, or IfHealthyBudget, which nothing means as well."""
 
     selector: LabelSelector | None = None
     min_available: int | str | None = None
     max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str = ""
 
 
 class PodDisruptionBudgetStatus(Part, frozen=True):
-    """What a budget allows now."""
+    """What a budget allows now, how many of its pods are ready, and how many should be."""
 
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
 
 
 class PodDisruptionBudget(Part, frozen=True):

@@ -9,6 +9,8 @@ BOUND_TO_NODES = ("DaemonSet", "Node")
 """Owners of pods that every node has; such a pod returns to the node that it left. A static pod's is its Node."""
 CRITICAL = 2_000_000_000
 """Priorities from here on are those of system-cluster-critical and system-node-critical: users may not have them."""
+CRITICAL_CLASSES = {"system-cluster-critical": CRITICAL, "system-node-critical": CRITICAL + 1000}
+"""The priorities that every API server gives to the PriorityClasses that it makes itself."""
 
 
 def is_bound_to_its_node(pod: Pod) -> bool:

@@ -12,7 +12,7 @@ from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
-from slacktide.kube.translate.priorities import priority_of
+from slacktide.kube.translate.priorities import CRITICAL, CRITICAL_CLASSES, priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise
@@ -34,6 +34,10 @@ OWN_LIMITS = tuple(PREFIX + name for name in ("disruptions", "cooldown", "hours"
 DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
+NO_CLASSES = (
+    "this cluster has no service class at all: kubectl apply -f examples/kubernetes/01-classes.yaml, "
+    "or others (docs/kubernetes.md)"
+)
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
 
@@ -58,6 +62,12 @@ class Promised:
 COUNTS = ("cluster", "everything")
 """What a class may count."""
 
+SYSTEM_CRITICAL = ServiceClass(
+    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
+)
+"""The class of pods of the system that name none. It is no object of the cluster, and none can have its name. A promise
+of 1 is at risk as soon as somebody waits, and the pods' priority puts them before all others of rank 1."""
+
 
 def promise_of(found: ServiceClass) -> Promise:
     """A ServiceClass as the core knows it. Raises :class:`ConfigError` for a promise that cannot be."""
@@ -70,7 +80,7 @@ def promise_of(found: ServiceClass) -> Promise:
     alpha = _alpha_of(spec.alpha) if spec.alpha else None
     return Promise(
         found.metadata.name, spec.slo, spec.rank, spec.margin_seconds, spec.overhead_limit, tiers, window, limits,
-        alpha=alpha,
+        alpha=alpha, before_budgets=spec.before_budgets, before_limits=found is SYSTEM_CRITICAL,
     )  # fmt: skip
 
 
@@ -126,6 +136,7 @@ def resource_of(promise: Promise) -> ServiceClass:
         min_running="" if limits.min_running is None else write_duration(limits.min_running),
         namespaces=(EVERYBODY,),
         alpha="" if promise.alpha is None else write_duration(promise.alpha),
+        before_budgets=promise.before_budgets,
     )
     return ServiceClass(WrittenMetadata(promise.name), spec)
 
@@ -202,11 +213,15 @@ class Classes:
     """Service classes and the defaults of namespaces, kept by events.
 
     What a workload says of its own start counts up to ``longest_start`` seconds: whoever holds more back would come
-    before equals that do not.
+    before equals that do not. Pods of the system that name no class go before every promise in the namespaces that
+    ``critical`` names, separated by commas (``*``: all).
     """
 
-    def __init__(self, priority_classes: str = "", longest_start: float = LONGEST_START) -> None:
+    def __init__(
+        self, priority_classes: str = "", longest_start: float = LONGEST_START, critical: str = EVERYBODY
+    ) -> None:
         self.classes: dict[str, ServiceClass] = {}
+        self._critical = {one.strip() for one in critical.split(",")}
         self.broken: dict[str, str] = {}
         self.namespaces: dict[str, Namespace] = {}
         self._by_priority = mapping(priority_classes)
@@ -244,11 +259,15 @@ class Classes:
     def gone(self, promise: Promise) -> str:
         """The name of a promise's class where it cannot be used any more; else nothing."""
         name = class_name(promise.name)
+        if name == SYSTEM_CRITICAL.metadata.name:
+            return ""
         return name if name not in self.classes or name in self.broken else ""
 
     def lost(self, promise: Promise, namespace: str) -> str:
         """Why a workload of a namespace could not be promised anew what it is promised, for people; else nothing."""
         name = class_name(promise.name)
+        if name == SYSTEM_CRITICAL.metadata.name:
+            return ""
         if self.gone(promise):
             return (
                 f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
@@ -279,12 +298,22 @@ class Classes:
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
             reason = f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
-            raise ClassIsGone("", reason)
+            raise ClassIsGone("", f"{reason}{self._what_to_apply()}")
         return defaults[0]
+
+    def _what_to_apply(self) -> str:
+        """What helps everybody in a cluster without a class, as it is after the installation; else nothing."""
+        return "" if self.classes else f"; {NO_CLASSES}"
 
     def _named_for(self, template: Template) -> str:
         """The class that the label or PriorityClass of a template's pods names; empty where neither does."""
         return template.metadata.labels.get(CLASS_LABEL) or self._by_priority.get(template.spec.priority_class_name, "")
+
+    def _is_critical(self, template: Template, namespace: str, priority: int) -> bool:
+        """Whether pods of a template, of such a priority, go before every promise."""
+        if priority < CRITICAL or self._critical.isdisjoint((namespace, EVERYBODY)):
+            return False
+        return not self._named_for(template) and SLO not in template.metadata.annotations
 
     def of(
         self, pod: Pod, batch: bool, template: Template | None = None, groups_priority: int | None = None
@@ -302,14 +331,17 @@ class Classes:
         return self.of_template(said, pod.metadata.namespace, batch, priority, runs=bool(pod.spec.node_name))
 
     def of_template(
-        self, template: Template, namespace: str, batch: bool, pods_priority: int = 0, *, runs: bool = False
+        self, template: Template, namespace: str, batch: bool, pods_priority: int | None = None, *, runs: bool = False
     ) -> Promised:
-        """What pods of a template are promised in a namespace, of ``pods_priority``; those that wait, or that ``runs``.
-        Raises as :meth:`of`."""
-        name = self.name_for(template, namespace)
-        found = self.classes.get(name)
+        """What pods of a template are promised in a namespace, of ``pods_priority`` (``None``: no pod says it); those
+        that wait, or that ``runs``. Raises as :meth:`of`."""
+        if pods_priority is None:
+            pods_priority = CRITICAL_CLASSES.get(template.spec.priority_class_name, 0)
+        is_critical = self._is_critical(template, namespace, pods_priority)
+        name = SYSTEM_CRITICAL.metadata.name if is_critical else self.name_for(template, namespace)
+        found = SYSTEM_CRITICAL if is_critical else self.classes.get(name)
         if found is None:
-            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist")
+            raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist{self._what_to_apply()}")
         if name in self.broken:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if not found.open_to(namespace):
@@ -344,7 +376,7 @@ class Classes:
     def remembered(self, said: str, batch: bool) -> Promised:
         """What a controller without pods was promised, by the class in its ledger. Raises :class:`Unschedulable`."""
         name, at, own = said.partition(OWN)
-        found = self.classes.get(name)
+        found = SYSTEM_CRITICAL if name == SYSTEM_CRITICAL.metadata.name else self.classes.get(name)
         if found is None or name in self.broken:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: does not exist, or is malformed")
         promise = promise_of(found)
