@@ -302,7 +302,7 @@ class KubeSettings:
     """So many workloads have metrics of their own; where there are more, each namespace has its share of them."""
     priority_classes: str | None = None
     """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
-    critical_namespaces: str | None = "*"
+    critical_namespaces: str | None = "kube-system"
     """Namespaces, separated by commas (``*``: all), whose pods of system-cluster-critical and system-node-critical that
     name no class go before every promise, and may preempt any other pod; ``None``: in none (docs/kubernetes.md)."""
     preempt_system_pods: bool = False

@@ -29,6 +29,7 @@ class Scene:
     def __init__(self, setting: Setting = "last-resort", before: bool = True) -> None:
         live = load_live()
         kube = replace(live.kube, scheduler_name="default-scheduler", all_nodes=True, disruption_budgets=setting)
+        kube = replace(kube, critical_namespaces="*")
         self.config = replace(live, kube=kube)
         self.now = NOW
         self.mirror = ClusterMirror(self.config, lambda: self.now)

@@ -136,7 +136,7 @@ def test_who_names_a_class_goes_by_its_promise_alone() -> None:
 
 def test_a_bare_pod_is_lost_with_its_promise_so_that_no_equal_takes_its_place() -> None:
     """However much slack it has, and whether a plan is in force or not."""
-    scene = Scene()
+    scene = Scene(critical_namespaces="*")
     scene.see("runs", "a", service="gold")
     scene.now = LATER
     scene.see("comes", service="gold")
@@ -188,7 +188,7 @@ def test_whether_a_pod_is_spared_follows_its_spec() -> None:
 
 
 def test_a_pod_of_the_system_preempts_others() -> None:
-    scene = Scene()
+    scene = Scene(critical_namespaces="*")
     scene.see("runs", "a", priority=0)
     scene.now = LATER
     scene.see("comes", **CRITICAL)
@@ -214,7 +214,7 @@ def best(name: str) -> ServiceClass:
 @pytest.mark.parametrize("late", [0.0, 60.0, 7200.0])
 def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: float) -> None:
     """DNS is not to wait behind the best class, whatever that has lost, nor for its own slack to run out."""
-    scene = Scene()
+    scene = Scene(critical_namespaces="*")
     scene.mirror.see_class(best("best"))
     scene.see("runs", "a", service="best")
     scene.now = LATER
@@ -226,7 +226,7 @@ def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: floa
 
 
 def test_no_class_need_exist_for_a_critical_pod() -> None:
-    scene = Scene()
+    scene = Scene(critical_namespaces="*")
     for name in ("plain", "gold"):
         scene.mirror.drop_class(name)
     scene.see("dns", **DNS)
@@ -240,11 +240,12 @@ def test_no_class_need_exist_for_a_critical_pod() -> None:
     [
         ({"critical_namespaces": None}, {}),
         ({"critical_namespaces": "kube-system, infra"}, {}),
-        ({}, {"service": "plain"}),
-        ({}, {"annotations": {"slacktide.io/slo": "0.4"}}),
-        ({"priority_classes": "system-cluster-critical=plain"}, {}),
+        ({}, {}),
+        ({"critical_namespaces": "*"}, {"service": "plain"}),
+        ({"critical_namespaces": "*"}, {"annotations": {"slacktide.io/slo": "0.4"}}),
+        ({"critical_namespaces": "*", "priority_classes": "system-cluster-critical=plain"}, {}),
     ],
-    ids=["off", "elsewhere", "label", "slo", "mapped"],
+    ids=["off", "elsewhere", "by default", "label", "slo", "mapped"],
 )
 def test_who_is_not_critical_goes_by_its_class(kube: dict[str, Any], said: dict[str, Any]) -> None:
     scene = Scene(**kube)
@@ -266,7 +267,7 @@ def test_the_critical_of_a_namespace_that_is_named_go_first() -> None:
 
 
 def test_what_is_critical_for_a_node_goes_before_what_is_critical_for_the_cluster() -> None:
-    scene = Scene()
+    scene = Scene(critical_namespaces="*")
     scene.see("dns", **DNS)
     scene.now = NOW + 5.0
     scene.see("proxy", priority=2_000_001_000, priorityClassName="system-node-critical")
@@ -276,7 +277,7 @@ def test_what_is_critical_for_a_node_goes_before_what_is_critical_for_the_cluste
 def test_the_template_of_a_critical_workload_says_so_while_it_has_no_pods() -> None:
     scene = Scene()
     template = Template(TemplateMetadata(), TemplateSpec("system-node-critical"))
-    promised = scene.mirror.classes.of_template(template, "default", batch=False)
+    promised = scene.mirror.classes.of_template(template, "kube-system", batch=False)
     assert (promised.class_name, promised.service.priority) == ("system:critical", 2_000_001_000)
     assert scene.mirror.classes.remembered("system:critical", batch=False).class_name == "system:critical"
-    assert not scene.mirror.classes.lost(promised.service, "default")
+    assert not scene.mirror.classes.lost(promised.service, "kube-system")

@@ -218,7 +218,7 @@ class Classes:
     """
 
     def __init__(
-        self, priority_classes: str = "", longest_start: float = LONGEST_START, critical: str = EVERYBODY
+        self, priority_classes: str = "", longest_start: float = LONGEST_START, critical: str = "kube-system"
     ) -> None:
         self.classes: dict[str, ServiceClass] = {}
         self._critical = {one.strip() for one in critical.split(",")}
