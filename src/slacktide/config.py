@@ -144,6 +144,9 @@ class SchedulerSettings:
 
     watchdog: Instant = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
+    crossings: bool = True
+    """A pass at the instant at which the slack of somebody who waits meets its margin, as it may preempt from then on
+    (under a plan: 2 % of its budget and a start), too; of many one in a tenth of the watchdog's time."""
     triggers: Text | None = None
     """Simulator: a file of seconds (as for start-up delays) at which passes happen, and at no other; to repeat those of
     a live run. ``None``: events and the watchdog call for them."""
@@ -377,4 +380,5 @@ def preset(name: PresetName) -> Config:
         )
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
         config = replace(config, policy=papers, delay=delay, kube=replace(config.kube, learn_startup=False))
+        config = replace(config, scheduler=replace(config.scheduler, crossings=False))
     return config

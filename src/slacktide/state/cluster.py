@@ -46,11 +46,13 @@ ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schem
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
 ON_GRID = (
-    *("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
+    *("patience", "savable", "overload_patience", "recovery", "watchdog", "crossing_pause", "end", "tolerance", "expiry"),
     "recreation",
 )
 """Rules that are times."""
 
+CROSSINGS = 10
+"""Passes at which somebody meets its margin, at the most, in the time of the watchdog."""
 NETWORK = "network"
 """The resource that is bandwidth."""
 INSTANCES = 16  # a host has room for at first
@@ -86,6 +88,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "recovery": policy.recovery,
         "floor": policy.floor,
         "watchdog": config.scheduler.watchdog,
+        "crossing_pause": config.scheduler.watchdog / CROSSINGS,
         "end": math.inf if config.simulation.end is None else config.simulation.end,
         "tolerance": optimize.equivalence_tolerance,
         "relaxed": optimize.relaxed_randomization,
@@ -97,6 +100,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
         "triage": weighs_overload(config),
         "plans": plans(config),
+        "crossings": follows_crossings(config),
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
@@ -278,7 +282,8 @@ def build(
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
-    control["last_pass"] = -np.inf
+    control["last_pass"] = control["crossed_at"] = -np.inf
+    control["crossing_at"] = np.inf
     control["sorted_for"] = -1
     control["graces"] = len(np.unique(arrays["kinds"]["grace"])) > 1
     control["turns_at"] = windows.next_turn(classes)
@@ -382,6 +387,11 @@ def weighs_overload(config: Config) -> bool:
 def plans(config: Config) -> bool:
     """Whether it is planned whom to give up: by metric only."""
     return config.policy.overload == "plan" and config.policy.name != "priority"
+
+
+def follows_crossings(config: Config) -> bool:
+    """Whether there is a pass when slack meets the margin: of the built-in policies that ask for slack."""
+    return config.scheduler.crossings and config.policy.name in ("qos-driven", "hybrid")
 
 
 def wakes(hosts: int, policy: int) -> NDArray[np.float64]:
