@@ -145,8 +145,9 @@ class SchedulerSettings:
     watchdog: Instant = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
     crossings: bool = True
-    """A pass at the instant at which the slack of somebody who waits meets its margin, as it may preempt from then on
-    (under a plan: 2 % of its budget and a start), too; of many one in a tenth of the watchdog's time."""
+    """A pass as well at the instant at which the slack of somebody who waits meets its margin (under a plan, 2 % of
+    its budget and a start), from where on it may preempt. Of many in a row one in half of the least margin, which
+    counts as a tenth of ``watchdog`` at least, and as all of it at most."""
     triggers: Text | None = None
     """Simulator: a file of seconds (as for start-up delays) at which passes happen, and at no other; to repeat those of
     a live run. ``None``: events and the watchdog call for them."""

@@ -34,8 +34,8 @@ HostEvent = tuple[float, int, str] | tuple[float, int, str, Mapping[str, float]]
 ``marks`` and how many of others carry each."""
 
 
-CROSSINGS, BLUR = 10, 2.0**-10
-"""Passes at crossings in the time of the watchdog; seconds after which rounding does not matter for who crossed."""
+BLUR = 2.0**-10
+"""Seconds after which a request has surely met its margin, however its metric was rounded."""
 
 COLLECTIONS = (list, set, dict)
 
@@ -539,7 +539,8 @@ class Simulation:
 
     def crossing_pass(self) -> float:
         """When there is a pass for it."""
-        return max(self.crossing_at, self.crossed_at + on_grid(self.config.scheduler.watchdog / CROSSINGS))
+        watchdog, least = self.config.scheduler.watchdog, min(kind.margin for kind in self.planner.kinds)
+        return max(self.crossing_at, self.crossed_at + on_grid(min(max(least / 2, watchdog / 10), watchdog / 2)))
 
     def know(self, known: Known | None) -> None:
         """From now on what was worked out once is known until something happens; None: it is worked out each time."""

@@ -46,13 +46,11 @@ ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schem
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
 ON_GRID = (
-    *("patience", "savable", "overload_patience", "recovery", "watchdog", "crossing_pause", "end", "tolerance", "expiry"),
+    *("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
     "recreation",
 )
 """Rules that are times."""
 
-CROSSINGS = 10
-"""Passes at which somebody meets its margin, at the most, in the time of the watchdog."""
 NETWORK = "network"
 """The resource that is bandwidth."""
 INSTANCES = 16  # a host has room for at first
@@ -88,7 +86,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "recovery": policy.recovery,
         "floor": policy.floor,
         "watchdog": config.scheduler.watchdog,
-        "crossing_pause": config.scheduler.watchdog / CROSSINGS,
         "end": math.inf if config.simulation.end is None else config.simulation.end,
         "tolerance": optimize.equivalence_tolerance,
         "relaxed": optimize.relaxed_randomization,
@@ -152,12 +149,14 @@ def all_exact(optimize: OptimizeSettings) -> bool:
 
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     """Write what ``rules`` (one record) say of all classes together."""
+    watchdog = rules["watchdog"]
     rules["levels"] = int(classes["level"].max()) + 1
     classes["patience"], classes["urgent"] = rules["patience"], -np.inf
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
     rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
     rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
+    rules["crossing_pause"] = layout.on_grid(np.clip(classes["margin"].min() / 2.0, watchdog / 10.0, watchdog / 2.0))
 
 
 def in_order(config: Config) -> bool:
