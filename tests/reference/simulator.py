@@ -505,7 +505,9 @@ class Simulation:
         number, length = len(self.outcome.passes), len(self.waiting)
         if self.mode() == "qos-driven" and self.planner.is_due(self.now):
             self.planner.make(self.now)
-        self.crossed_at, self.crossing_at = self.now if self.crossing_at <= self.now else self.crossed_at, inf
+        if self.crossing_at <= self.now:
+            self.crossed_at = self.now
+        self.crossing_at = inf
         this = self.new_pass(number)
         if this.mode == "qos-driven":
             this.overloaded = overloaded_ranks(self.waiting, self.now, self.config)

@@ -87,15 +87,15 @@ def look(tb: State) -> None:
 
 
 @leaf
+def pass_at(tb: State) -> float:
+    """When a pass is due for it, some time after the last one before which somebody had met its margin; O(1)."""
+    return max(views.control(tb)["crossing_at"], views.control(tb)["crossed_at"] + views.rules(tb)["crossing_pause"])
+
+
+@leaf
 def pass_begins(tb: State) -> None:
-    """Whoever has met its margin has its turn."""
+    """Whoever has met its margin has its turn, whatever called for this pass."""
     control = views.control(tb)
     if control["crossing_at"] <= control["now"]:
         control["crossed_at"] = control["now"]
     control["crossing_at"] = np.inf
-
-
-@leaf
-def pass_at(tb: State) -> float:
-    """When a pass is due for it: of many such instants a part of the watchdog's time is left between two; O(1)."""
-    return max(views.control(tb)["crossing_at"], views.control(tb)["crossed_at"] + views.rules(tb)["crossing_pause"])
