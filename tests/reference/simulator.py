@@ -108,6 +108,7 @@ class Simulation:
         self.now, self.bind_at = 0.0, -inf
         self.last_pass = self.crossed_at = -inf
         self.crossing_at, self.crossing_moved, self.by_metric = inf, False, False
+        self.overloaded: frozenset[int] = frozenset()
         of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
             if j.request is not None and j.request.decides:
@@ -520,7 +521,7 @@ class Simulation:
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
-        self.by_metric = this.mode == "qos-driven"
+        self.by_metric, self.overloaded = this.mode == "qos-driven", this.overloaded
         self.look_for_crossing()
         return placed
 
@@ -534,7 +535,7 @@ class Simulation:
     def crossing_of(self, j: Instance) -> float:
         """The first instant at which its metric is below its margin, by which it falls a second a second."""
         q, line = j.metric_at(self.now, self.config), j.urgent if j.margin == FAR else j.margin
-        if q < line or isinf(line) or isinf(q):
+        if q < line or isinf(line) or isinf(q) or j.rank in self.overloaded:
             return inf
         blur = BLUR if j.request is not None and j.request.decides else 0.0
         return floor((self.now + q - line) / STEP) * STEP + STEP + blur

@@ -248,6 +248,7 @@ def advance(tb: State) -> int:
             if control["queue"] + control["incoming"] > 0:
                 return PASS_DUE
         if control["crossing_moved"] and event > control["now"]:
+            leavers.bring_up_requests(tb)
             crossing.look(tb)
         watchdog = watchdog_at(tb, event)
         now = min(event, watchdog)

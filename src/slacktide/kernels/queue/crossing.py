@@ -25,7 +25,10 @@ BLUR = 2.0**-10
 
 @leaf
 def line_of(theirs: Records) -> float:
-    """Below this metric one of a class that waits may preempt whom it may not above it; -inf where there is none."""
+    """Below this metric one of a class that waits may preempt whom it may not above it; -inf where there is none, or
+    where promises of it are given up anyway: turns that come sooner would only cost more start-ups."""
+    if theirs["overloaded"] != 0:
+        return -np.inf
     return theirs["urgent"] if theirs["planned"] != 0 or theirs["behind"] != 0 else theirs["margin"]
 
 
