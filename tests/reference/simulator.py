@@ -529,13 +529,13 @@ class Simulation:
         """When the next one that waits meets its margin, as things stand; one that has is kept until it was served."""
         self.crossing_moved = False
         if self.crossing_at > self.now:
-            found = [self.crossing_of(j) for j in self.waiting] if self.by_metric else []
+            found = [self.crossing_of(j) for j in self.waiting] if self.by_metric and not self.overloaded else []
             self.crossing_at = min(found, default=inf) if self.config.scheduler.crossings else inf
 
     def crossing_of(self, j: Instance) -> float:
         """The first instant at which its metric is below its margin, by which it falls a second a second."""
         q, line = j.metric_at(self.now, self.config), j.urgent if j.margin == FAR else j.margin
-        if q < line or isinf(line) or isinf(q) or j.rank in self.overloaded:
+        if q < line or isinf(line) or isinf(q):
             return inf
         blur = BLUR if j.request is not None and j.request.decides else 0.0
         return floor((self.now + q - line) / STEP) * STEP + STEP + blur

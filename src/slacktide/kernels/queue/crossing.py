@@ -25,10 +25,7 @@ BLUR = 2.0**-10
 
 @leaf
 def line_of(theirs: Records) -> float:
-    """Below this metric one of a class that waits may preempt whom it may not above it; -inf where there is none, or
-    where promises of it are given up anyway: turns that come sooner would only cost more start-ups."""
-    if theirs["overloaded"] != 0:
-        return -np.inf
+    """Below this metric one of a class that waits may preempt whom it may not above it; -inf where there is none."""
     return theirs["urgent"] if theirs["planned"] != 0 or theirs["behind"] != 0 else theirs["margin"]
 
 
@@ -69,6 +66,7 @@ def of_those_alone(tb: State, entries: Records, count: int) -> float:
 def look(tb: State) -> None:
     """Note when the next one meets its margin, as things stand; one that has and was not served yet stays noted.
 
+    Nobody while a class is overloaded: some promises are given up then, and turns that come sooner cost more start-ups.
     O(log queue + requests that wait + incoming).
     """
     control = views.control(tb)
@@ -76,7 +74,7 @@ def look(tb: State) -> None:
     if control["crossing_at"] <= control["now"]:
         return
     control["crossing_at"] = np.inf
-    if not views.rules(tb)["crossings"] or not in_force.by_metric(tb):
+    if not views.rules(tb)["crossings"] or not in_force.by_metric(tb) or control["overloaded"] > 0:
         return
     queue, count = views.queue(tb), whole(control["queue"])
     alone = whole(waiting_queue.with_own_ledger(tb, queue, count))
