@@ -1,4 +1,4 @@
-"""Two numbers have two names: what is left until the promise breaks, and that without what a start is expected to take."""
+"""Two numbers have two names: what is left until the promise breaks, and that without what a start takes."""
 
 from __future__ import annotations
 

@@ -108,7 +108,6 @@ class Simulation:
         self.now, self.bind_at = 0.0, -inf
         self.last_pass = self.crossed_at = -inf
         self.crossing_at, self.crossing_moved, self.by_metric = inf, False, False
-        self.overloaded: frozenset[int] = frozenset()
         of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
             if j.request is not None and j.request.decides:
@@ -521,7 +520,7 @@ class Simulation:
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
-        self.by_metric, self.overloaded = this.mode == "qos-driven", this.overloaded
+        self.by_metric = this.mode == "qos-driven"
         self.look_for_crossing()
         return placed
 
@@ -529,7 +528,7 @@ class Simulation:
         """When the next one that waits meets its margin, as things stand; one that has is kept until it was served."""
         self.crossing_moved = False
         if self.crossing_at > self.now:
-            found = [self.crossing_of(j) for j in self.waiting] if self.by_metric and not self.overloaded else []
+            found = [self.crossing_of(j) for j in self.waiting] if self.by_metric else []
             self.crossing_at = min(found, default=inf) if self.config.scheduler.crossings else inf
 
     def crossing_of(self, j: Instance) -> float:

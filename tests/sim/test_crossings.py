@@ -1,4 +1,4 @@
-"""Whoever waits may preempt from the instant on at which its slack meets its margin: there is a pass at that instant."""
+"""Whoever waits may preempt once its slack meets its margin: there is a pass at that instant."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from slacktide.config import live, preset
 from slacktide.model import ServiceClass, Window
 from slacktide.sim import RunResult
 from support.clusters import Cluster
@@ -28,7 +29,8 @@ def waiting(*classes: tuple[float, float], at: float = ARRIVAL, apart: float = 0
     one = small(rows, machines(*[1.0] * count), end=200.0, cold=1.0, hot=1.0)
     low = ServiceClass("low", 0.1, 3, window=HOUR)
     one = replace(one, workload=replace(one.workload, classes=(*high, low)))
-    return one.with_(qos={"alpha": ALPHA}, policy={"overload": "triage"}).with_(**sections)
+    one = one.with_(qos={"alpha": ALPHA}, policy={"overload": "triage"}, scheduler={"crossings": True})
+    return one.with_(**sections)
 
 
 def decided(result: RunResult) -> list[float]:
@@ -70,11 +72,12 @@ def test_of_many_in_a_row_one_pass_comes_in_half_of_the_margin(margin: float, pa
 
 
 def test_who_has_met_its_margin_in_vain_waits_for_the_watchdog(tmp_path: Path) -> None:
-    """Nobody makes room for it: it is as important as who is there, and has no less slack."""
-    rows = [Request(0), Request(0, admission=ARRIVAL)]
+    """Nobody makes room for it: who is there is more important and has a promise of 1."""
+    rows = [Request(1), Request(0, admission=ARRIVAL)]
     one = small(rows, machines(1.0), end=100.0, cold=1.0, hot=1.0)
-    one = replace(one, workload=replace(one.workload, classes=(ServiceClass("gold", 0.99, 1, 10.0, window=HOUR),)))
-    one = one.with_(qos={"alpha": ALPHA}, policy={"overload": "triage", "patience": 600.0})
+    classes = ServiceClass("gold", 0.99, 2, 10.0, window=HOUR), ServiceClass("first", 1.0, 1, 10.0)
+    one = replace(one, workload=replace(one.workload, classes=classes))
+    one = one.with_(qos={"alpha": ALPHA}, policy={"overload": "triage"}, scheduler={"crossings": True})
     result = core(one, tmp_path)
     assert result.passes is not None
     times = result.passes["time"][result.passes["time"] > ARRIVAL]
@@ -82,8 +85,7 @@ def test_who_has_met_its_margin_in_vain_waits_for_the_watchdog(tmp_path: Path) -
     assert set(np.diff(times).tolist()) == {WATCHDOG}
 
 
-def test_the_published_settings_have_no_such_passes() -> None:
-    from slacktide.config import preset
-
-    assert not preset("published").scheduler.crossings
-    assert preset("recommended").scheduler.crossings
+def test_only_a_cluster_has_such_passes_by_itself_and_not_with_the_published_settings() -> None:
+    assert not preset("recommended").scheduler.crossings
+    assert live(preset("recommended")).scheduler.crossings
+    assert not live(preset("published")).scheduler.crossings

@@ -66,7 +66,6 @@ def of_those_alone(tb: State, entries: Records, count: int) -> float:
 def look(tb: State) -> None:
     """Note when the next one meets its margin, as things stand; one that has and was not served yet stays noted.
 
-    Nobody while a class is overloaded: some promises are given up then, and turns that come sooner cost more start-ups.
     O(log queue + requests that wait + incoming).
     """
     control = views.control(tb)
@@ -74,7 +73,7 @@ def look(tb: State) -> None:
     if control["crossing_at"] <= control["now"]:
         return
     control["crossing_at"] = np.inf
-    if not views.rules(tb)["crossings"] or not in_force.by_metric(tb) or control["overloaded"] > 0:
+    if not views.rules(tb)["crossings"] or not in_force.by_metric(tb):
         return
     queue, count = views.queue(tb), whole(control["queue"])
     alone = whole(waiting_queue.with_own_ledger(tb, queue, count))

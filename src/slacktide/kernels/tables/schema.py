@@ -252,7 +252,7 @@ RULES = np.dtype(
         ("floor", "f8"),
         ("spare_from", "f8"),  # the least margin of any class, and overload_patience
         ("watchdog", "f8"),
-        ("crossing_pause", "f8"),  # seconds from such a pass to one that is due for another crossing (:mod:`..queue.crossing`)
+        ("crossing_pause", "f8"),  # seconds between two passes for crossings (:mod:`..queue.crossing`)
         ("end", "f8"),
         ("tolerance", "f8"),
         ("relaxed", "f8"),
