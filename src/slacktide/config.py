@@ -144,6 +144,11 @@ class SchedulerSettings:
 
     watchdog: Instant = 10.0
     """A pass at the latest this many seconds after the previous one while somebody waits."""
+    crossings: bool = False
+    """A pass as well at the instant at which the slack of somebody who waits meets its margin (under a plan, 2 % of
+    its budget and a start), from where on it may preempt. Of many in a row one in half of the least margin, which
+    counts as a fifth of ``watchdog`` at least, and as all of it at most. A cluster's scheduler has it on, but for the
+    papers' settings (docs/semantics.md)."""
     triggers: Text | None = None
     """Simulator: a file of seconds (as for start-up delays) at which passes happen, and at no other; to repeat those of
     a live run. ``None``: events and the watchdog call for them."""
@@ -362,8 +367,10 @@ class Config:
 
 
 def live(config: Config) -> Config:
-    """The settings as the live scheduler starts from them: a pod counts from its readiness on."""
-    return replace(config, qos=replace(config.qos, startup="always"))
+    """The settings as the live scheduler starts from them: a pod counts from its readiness on, and where only who must
+    preempts, it does so as soon as it may."""
+    scheduler = replace(config.scheduler, crossings=config.policy.preempt_when == "needed")
+    return replace(config, qos=replace(config.qos, startup="always"), scheduler=scheduler)
 
 
 def preset(name: PresetName) -> Config:

@@ -93,9 +93,8 @@ def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
     (victim,) = _events(running.plane, "Preempted")
     text = explained(running, "high")
     # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
-    here = re.search(
-        r"is ready on node-\d: no node had room and it had (-\d+\.\d) s of slack, so that it preempted (\S+)", text
-    )
+    had = r"it had (-\d+\.\d) s of slack beyond a start"
+    here = re.search(rf"is ready on node-\d: no node had room and {had}, so that it preempted (\S+)", text)
     assert here is not None, text
     assert here[2] == f"default/{victim}"
     assert float(here[1]) < -22
@@ -106,7 +105,8 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
     (victim,) = _events(running.plane, "Preempted")
     # Its containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
-    assert re.search(r"preempted on node-\d for default/high: it had -?\d+\.\d s of slack, the other -\d+\.\d s", text)
+    had = r"it had -?\d+\.\d s of slack beyond a start, the other -\d+\.\d s"
+    assert re.search(rf"preempted on node-\d for default/high: {had}", text)
 
 
 def test_why_waiting_counts_nodes(running: Running) -> None:

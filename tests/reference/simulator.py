@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from math import inf
+from math import floor, inf, isinf
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ from reference.amounts import Amounts, fits, minus
 from reference.limits import open_accounts
 from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
-from reference.planning import Kind, Planner
+from reference.planning import FAR, Kind, Planner
 from reference.policies import Choice, Mode, Pass
 from reference.queue import overloaded_ranks
 from reference.request_windows import Account
@@ -33,6 +33,9 @@ HostEvent = tuple[float, int, str] | tuple[float, int, str, Mapping[str, float]]
 """Time (s), host row, ``down`` (failure), ``drain`` or ``up``; or ``capacity``, ``others`` with amounts by resource; or
 ``marks`` and how many of others carry each."""
 
+
+BLUR = 2.0**-10
+"""Seconds after which a request has surely met its margin, however its metric was rounded."""
 
 COLLECTIONS = (list, set, dict)
 
@@ -103,7 +106,8 @@ class Simulation:
         self.waiting: list[Instance] = []
         self.running: list[Instance] = []
         self.now, self.bind_at = 0.0, -inf
-        self.last_pass = -inf
+        self.last_pass = self.crossed_at = -inf
+        self.crossing_at, self.crossing_moved, self.by_metric = inf, False, False
         of_class = {j.service_class: j.promise for j in self.instances if j.promise is not None}
         for j in self.instances:
             if j.request is not None and j.request.decides:
@@ -264,6 +268,7 @@ class Simulation:
     def wait(self, j: Instance) -> None:
         self.planner.waits(j)
         self.waiting.append(j)
+        self.crossing_moved = True
 
     def wait_again(self, j: Instance, preempted: bool) -> None:
         delay = self.config.simulation.recreation
@@ -408,6 +413,7 @@ class Simulation:
             j.settle(self.now)
             j.starts = max(j.starts, 2)
             j.since, j.startup = self.now, seconds
+            self.crossing_moved = True
         return False
 
     def resize(self, j: Instance, wanted: Wanted) -> None:
@@ -477,6 +483,8 @@ class Simulation:
             times += [one.ends for one in self.promises]
         if (self.waiting or self.deferred) and not self.triggered:
             times.append(self.last_pass + self.config.scheduler.watchdog)
+            if self.waiting:
+                times.append(self.crossing_pass())
         return min(times, default=inf)
 
     # The pass
@@ -497,6 +505,9 @@ class Simulation:
         number, length = len(self.outcome.passes), len(self.waiting)
         if self.mode() == "qos-driven" and self.planner.is_due(self.now):
             self.planner.make(self.now)
+        if self.crossing_at <= self.now:
+            self.crossed_at = self.now
+        self.crossing_at = inf
         this = self.new_pass(number)
         if this.mode == "qos-driven":
             this.overloaded = overloaded_ranks(self.waiting, self.now, self.config)
@@ -509,7 +520,29 @@ class Simulation:
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now
+        self.by_metric = this.mode == "qos-driven"
+        self.look_for_crossing()
         return placed
+
+    def look_for_crossing(self) -> None:
+        """When the next one that waits meets its margin, as things stand; one that has is kept until it was served."""
+        self.crossing_moved = False
+        if self.crossing_at > self.now:
+            found = [self.crossing_of(j) for j in self.waiting] if self.by_metric else []
+            self.crossing_at = min(found, default=inf) if self.config.scheduler.crossings else inf
+
+    def crossing_of(self, j: Instance) -> float:
+        """The first instant at which its metric is below its margin, by which it falls a second a second."""
+        q, line = j.metric_at(self.now, self.config), j.urgent if j.margin == FAR else j.margin
+        if q < line or isinf(line) or isinf(q):
+            return inf
+        blur = BLUR if j.request is not None and j.request.decides else 0.0
+        return floor((self.now + q - line) / STEP) * STEP + STEP + blur
+
+    def crossing_pass(self) -> float:
+        """When there is a pass for it."""
+        watchdog, least = self.config.scheduler.watchdog, min(kind.margin for kind in self.planner.kinds)
+        return max(self.crossing_at, self.crossed_at + on_grid(min(max(least / 2, watchdog / 10), watchdog / 2)))
 
     def know(self, known: Known | None) -> None:
         """From now on what was worked out once is known until something happens; None: it is worked out each time."""
@@ -624,7 +657,8 @@ class Simulation:
                 self.admit_due(),
             ]
             watchdog = instant >= self.last_pass + self.config.scheduler.watchdog
-            called_for = watchdog or any(happened)
+            crossed = instant >= self.crossing_pass()
+            called_for = watchdog or crossed or any(happened)
             if self.triggered:
                 called_for = self.triggers[:1] == [instant]
                 self.triggers = [one for one in self.triggers if one > instant]
@@ -632,6 +666,8 @@ class Simulation:
                 self.retry()
             if self.waiting and called_for:
                 placed = self.run_pass()
+            elif self.crossing_moved:
+                self.look_for_crossing()
             if self.end == inf and not self.to_come() and not placed:
                 break
         if self.end < inf:

@@ -25,7 +25,7 @@ from slacktide.engine.core.operations import BoundElsewhere, ControllerGone, Gon
 from slacktide.kube.client.http import ApiError, Connection, KubeError
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.clock import Clock
+from slacktide.kube.clock import LATER, Clock
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -174,12 +174,14 @@ class DryRun:
         return reality, shadow
 
     async def _decide(self, shadow: Shadow) -> None:
-        engine, deeds = shadow.engine, self.would
+        engine, deeds, watchdog = shadow.engine, self.would, self.config.scheduler.watchdog
+        longest = watchdog
         while True:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(self.config.scheduler.watchdog):
+                async with asyncio.timeout(longest):
                     await self._work.wait()
             self._work.clear()
+            longest = watchdog
             await asyncio.sleep(0)
             self.watches.look_for_dead()
             if self.stale() or not engine.anybody_waits():
@@ -193,6 +195,7 @@ class DryRun:
             deeds.longest_pass = max(deeds.longest_pass, took)
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))
+            longest = min(watchdog, engine.until_crossing(self.clock()) + LATER)
 
     async def _tidy(self, reality: Feed, shadow: Shadow) -> None:
         """Instances that nobody replaced count no more, in either engine."""

@@ -30,7 +30,7 @@ from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.observe.explain import PodHistory, PodStory, slack_text
+from slacktide.kube.observe.explain import PodHistory, PodStory, beyond_a_start
 from slacktide.kube.publish.availability import load
 from slacktide.kube.resources.objects import POD, Availability, Pod
 from slacktide.kube.translate.service_classes import CLASS_LABEL
@@ -63,7 +63,7 @@ class Quote:
         if not self.victims:
             return f"{placed}, displacing nobody"
         whom = ", ".join(
-            f"{name} ({slack_text(slack if slack < float('inf') else None)})" for name, slack in self.victims
+            f"{name} ({beyond_a_start(slack if slack < float('inf') else None)})" for name, slack in self.victims
         )
         return f"{placed}, displacing {whom}"
 

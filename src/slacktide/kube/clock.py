@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 
+LATER = 0.001
+"""Seconds after the instant that a timer was set for: by then it has come by these clocks, too."""
+
 
 def steady_seconds() -> float:
     """A clock that nobody sets and that, where the system has one, runs on while the machine sleeps."""

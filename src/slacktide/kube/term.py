@@ -21,6 +21,7 @@ from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
+from slacktide.kube.clock import LATER
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
@@ -202,10 +203,12 @@ class Term(FeedListener):
         Raises :class:`LeadershipLost`, and where others may lead and this replica cannot decide :class:`GaveWay`.
         """
         loop, watchdog = asyncio.get_running_loop(), self._tools.config.scheduler.watchdog
+        longest = watchdog
         while True:
-            alarm = loop.call_later(watchdog, self._work.set)  # cheaper than a task that waits with a timeout
+            alarm = loop.call_later(longest, self._work.set)  # cheaper than a task that waits with a timeout
             await self._work.wait()
             alarm.cancel()
+            longest = watchdog
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
             await self._tools.watches.whole_lists()
@@ -227,6 +230,7 @@ class Term(FeedListener):
             took = time.perf_counter() - began
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes
+            longest = min(watchdog, self.engine.until_crossing(self._tools.clock()) + LATER)
 
     def _must_lead(self) -> None:
         if not self._tools.leading():

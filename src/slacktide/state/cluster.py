@@ -97,6 +97,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "policy": builtin.POLICIES[policy.name].code if policy.name in builtin.POLICIES else builtin.QOS_DRIVEN,
         "triage": weighs_overload(config),
         "plans": plans(config),
+        "crossings": follows_crossings(config),
         "needed": policy.preempt_when == "needed",
         "by_importance": policy.queue_order == "importance",
         "same_pass": policy.victims == "same-pass",
@@ -148,12 +149,14 @@ def all_exact(optimize: OptimizeSettings) -> bool:
 
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     """Write what ``rules`` (one record) say of all classes together."""
+    watchdog = rules["watchdog"]
     rules["levels"] = int(classes["level"].max()) + 1
     classes["patience"], classes["urgent"] = rules["patience"], -np.inf
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
     rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
     rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
+    rules["crossing_pause"] = layout.on_grid(np.clip(classes["margin"].min() / 2.0, watchdog / 10.0, watchdog / 2.0))
 
 
 def in_order(config: Config) -> bool:
@@ -278,7 +281,8 @@ def build(
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
-    control["last_pass"] = -np.inf
+    control["last_pass"] = control["crossed_at"] = -np.inf
+    control["crossing_at"] = np.inf
     control["sorted_for"] = -1
     control["graces"] = len(np.unique(arrays["kinds"]["grace"])) > 1
     control["turns_at"] = windows.next_turn(classes)
@@ -382,6 +386,11 @@ def weighs_overload(config: Config) -> bool:
 def plans(config: Config) -> bool:
     """Whether it is planned whom to give up: by metric only."""
     return config.policy.overload == "plan" and config.policy.name != "priority"
+
+
+def follows_crossings(config: Config) -> bool:
+    """Whether there is a pass when slack meets the margin: of the built-in policies that ask for slack."""
+    return config.scheduler.crossings and config.policy.name in ("qos-driven", "hybrid")
 
 
 def wakes(hosts: int, policy: int) -> NDArray[np.float64]:

@@ -478,6 +478,13 @@ class Engine:
         control = self.tables.tb.control
         return bool(control["queue"] + control["incoming"] > 0 or self.instances.kept_away)
 
+    def until_crossing(self, now: float) -> float:
+        """Seconds until a pass is due as somebody who waits meets its margin (docs/semantics.md, 'A pass'), as of the
+        last pass; inf: nobody does. O(1)."""
+        control, rules = self.tables.tb.control, self.tables.tb.rules
+        at = max(float(control["crossing_at"]), float(control["crossed_at"] + rules["crossing_pause"]))
+        return max(0.0, at - now)
+
     def is_to_plan(self, now: float) -> bool:
         """Whether some are given up, and it is time to look at that again, be there somebody who waits or not; O(1)."""
         return bool(self.plans.since) and now >= float(self.tables.tb.control["plan_at"])

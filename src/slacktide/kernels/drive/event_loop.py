@@ -20,6 +20,7 @@ from slacktide.kernels.memo import standstill
 from slacktide.kernels.place import search_free
 from slacktide.kernels.plan import record as shortage
 from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.queue import crossing
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, LOOK, OVER, PASS_DUE, PAUSE, lacking
@@ -72,14 +73,18 @@ def trigger_due(tb: State, now: float) -> bool:
 
 @kernel
 def watchdog_at(tb: State, event: float) -> float:
-    """When the watchdog fires, inf where nobody waits or nothing can change any more (docs/semantics.md, 'The end')."""
+    """When the watchdog fires, or somebody who waits has met its margin; inf where nobody waits or nothing can change
+    any more (docs/semantics.md, 'The end')."""
     control = views.control(tb)
     if control["queue"] + control["incoming"] + control["open_resizes"] == 0 or len(views.triggers(tb)) > 0:
         return np.inf
     idle = control["stalled"] and control["placed_now"] == 0 and control["incoming"] == 0
     if idle and event == np.inf and views.rules(tb)["end"] == np.inf:
         return np.inf
-    return max(control["now"], control["last_pass"] + views.rules(tb)["watchdog"])
+    at = control["last_pass"] + views.rules(tb)["watchdog"]
+    if control["queue"] + control["incoming"] > 0:
+        at = min(at, crossing.pass_at(tb))
+    return max(control["now"], at)
 
 
 @kernel
@@ -242,6 +247,9 @@ def advance(tb: State) -> int:
             control["due"] = 0
             if control["queue"] + control["incoming"] > 0:
                 return PASS_DUE
+        if control["crossing_moved"] and event > control["now"]:
+            leavers.bring_up_requests(tb)
+            crossing.look(tb)
         watchdog = watchdog_at(tb, event)
         now = min(event, watchdog)
         if views.rules(tb)["observe"] < min(now, final) < np.inf:

@@ -14,7 +14,7 @@ from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.place import nominations
 from slacktide.kernels.plan import making
 from slacktide.kernels.policies import in_force
-from slacktide.kernels.queue import request_heap, waiting_queue
+from slacktide.kernels.queue import crossing, request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, PAUSE, lacking
@@ -70,6 +70,7 @@ def begin(tb: State) -> None:
 def count(tb: State) -> None:
     """A pass has a number, and what it does is counted from here."""
     control = views.control(tb)
+    crossing.pass_begins(tb)
     control["batch"] += 1
     control["pass_queue"] = control["queue"]
     control["most_queue"] = max(control["most_queue"], control["queue"])
@@ -139,6 +140,7 @@ def end(tb: State) -> None:
     control["phase"] = 0
     control["last_pass"] = control["now"]
     control["stalled"] = control["pass_placed"] == 0
+    crossing.look(tb)
     control["pass_operations"] = control["operations"] - control["pass_operations"]
     if views.rules(tb)["record"] & RECORD_PASSES:
         row = views.passes(tb)[control["passes"]]

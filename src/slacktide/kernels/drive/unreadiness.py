@@ -39,6 +39,7 @@ def begin(tb: State, row: int, now: float, seconds: float) -> None:
     disruption_budgets.change(tb, row, whole(0), whole(-1))
     views.startups_before(tb)[row] += instance["startup"]  # over, and of use until the instance is stopped
     live_events.begin_unready(tb, row, now, seconds)
+    views.control(tb)["crossing_moved"] = 1
     if instance_ledger.asks_for_readiness(tb, row):
         event_heap.push(tb, STARTUP_ENDS, now + seconds, row, whole(instance["starts"]))
     finish = now + seconds + (views.duration(tb)[row] - instance["running"])

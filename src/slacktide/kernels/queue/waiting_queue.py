@@ -31,6 +31,7 @@ def enqueue(tb: State, row: int, now: float) -> None:
     entry["done"] = OPEN
     entry["request"] = request_ledger.decider_of(tb, row)
     control["incoming"] += 1
+    control["crossing_moved"] = 1
 
 
 @kernel

@@ -253,6 +253,7 @@ RULES = np.dtype(
         ("floor", "f8"),
         ("spare_from", "f8"),  # the least margin of any class, and overload_patience
         ("watchdog", "f8"),
+        ("crossing_pause", "f8"),  # seconds between two passes for crossings (:mod:`..queue.crossing`)
         ("end", "f8"),
         ("tolerance", "f8"),
         ("relaxed", "f8"),
@@ -269,6 +270,7 @@ RULES = np.dtype(
         ("triage", "i8"),
         ("plans", "i8"),  # whom to give up is planned (``policy.overload = plan``)
         ("needed", "i8"),
+        ("crossings", "i8"),  # there is a pass when slack meets the margin (``scheduler.crossings``)
         ("by_importance", "i8"),
         ("same_pass", "i8"),
         ("mirrored", "i8"),  # victims in the mirror of the queue order, else by metric alone
@@ -323,6 +325,9 @@ CONTROL = np.dtype(
     [
         ("now", "f8"),
         ("last_pass", "f8"),
+        ("crossing_at", "f8"),  # the next one that waits meets its margin (:mod:`..queue.crossing`); inf: nobody does
+        ("crossed_at", "f8"),  # the last pass before which one had
+        ("crossing_moved", "i8"),  # somebody joined the queue, or was unready, since that was worked out
         ("arrived", "i8"),  # requests admitted so far
         ("completed", "i8"),
         ("placed_now", "i8"),  # instances on hosts

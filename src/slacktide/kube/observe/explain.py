@@ -188,6 +188,11 @@ def slack_text(slack: float | None) -> str:
     return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
 
 
+def beyond_a_start(slack: float | None) -> str:
+    """For people: slack as decisions weigh it, which is without what is held back for a start. Infinite as above."""
+    return slack_text(slack) + ("" if slack is None else " beyond a start")
+
+
 def waiting_text(ledger: Mapping[str, Any]) -> str:
     """Who waits, of a ledger, and how many of them are late. Schedulers and ledgers of before do not say that."""
     counts = [f"{ledger[how]} {how}" for how in ("lost", "starving") if ledger.get(how)]
@@ -258,7 +263,7 @@ def _why_here(found: dict[str, Any]) -> str:
     chosen = next((one for one in reversed(found["history"]) if one["what"] == "placed"), None)
     if chosen is None or chosen["host"] != found["node"]:
         return f"{state} on {found['node']}; when it was placed there is not remembered"
-    had = slack_text(chosen["slack"])
+    had = beyond_a_start(chosen["slack"])
     if not chosen["count"]:
         return (
             f"{state} on {found['node']}: the best score of all nodes with room on which its rules held; it had {had}"
@@ -267,7 +272,7 @@ def _why_here(found: dict[str, Any]) -> str:
 
 
 def _victims(chosen: dict[str, Any]) -> str:
-    named = ", ".join(f"{one['name']} ({slack_text(one['slack'])})" for one in chosen["victims"])
+    named = ", ".join(f"{one['name']} ({beyond_a_start(one['slack'])})" for one in chosen["victims"])
     more = chosen["count"] - len(chosen["victims"])
     return named + (f" and {more} more" if more > 0 else "")
 
@@ -276,11 +281,11 @@ def _happened(one: dict[str, Any]) -> str:
     what = one["what"]
     if what == "placed":
         after = f", preempting {_victims(one)}" if one["count"] else ", where there was room"
-        return f"placed on {one['host']} with {slack_text(one['slack'])}{after}"
+        return f"placed on {one['host']} with {beyond_a_start(one['slack'])}{after}"
     if what == "preempted":
         return (
-            f"preempted on {one['host']} for {one['whom']}: it had {slack_text(one['slack'])}, "
-            f"the other {slack_text(one['their_slack'])}"
+            f"preempted on {one['host']} for {one['whom']}: it had {beyond_a_start(one['slack'])}, "
+            f"the other {beyond_a_start(one['their_slack'])}"
         )
     texts = {
         "bound": "bound",
