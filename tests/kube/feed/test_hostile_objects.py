@@ -14,7 +14,7 @@ from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import StateError
 from slacktide.kube.resources.objects import JOB, POD
 from slacktide.kube.translate.owners import suspended
-from slacktide.kube.translate.pod_groups import KUEUE_LABEL, KUEUE_TOTAL
+from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, KUEUE_LABEL, KUEUE_TOTAL, WORKLOADS
 from support import made_objects
 
 MANY_DIGITS = "9" * 4_301
@@ -135,3 +135,27 @@ def test_a_grace_period_of_any_length_is_a_number(seconds: int) -> None:
     world.pod("bad", "a", ready=0.0, started=0.0, going=True, terminationGracePeriodSeconds=seconds, cpu="4")
     world.lead(kept(world))
     assert not world.mirror.barrier.counts
+
+
+@pytest.mark.parametrize("source", [KUBERNETES, WORKLOADS, COSCHEDULING])
+def test_a_group_object_that_says_more_pods_than_a_group_can_have_holds_back_its_own(town: Town, source: str) -> None:
+    """Which validation takes, up to 2^31 - 1; the fuzzer found it."""
+    most = 2**31 - 1
+    said: dict[str, dict[str, Any]] = {
+        KUBERNETES: {"schedulingPolicy": {"gang": {"minCount": most}}},
+        WORKLOADS: {"podGroups": [{"name": "m", "policy": {"gang": {"minCount": most}}}]},
+        COSCHEDULING: {"minMember": most},
+    }
+    member: dict[str, dict[str, Any]] = {
+        KUBERNETES: {},
+        WORKLOADS: {"schedulingGroup": None, "workloadRef": {"name": "g", "podGroup": "m"}},
+        COSCHEDULING: {"schedulingGroup": None, "labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+    }
+    town.pod("bad", **member[source])
+    town.group(source, "g", **said[source])
+    town.pod("good", schedulingGroup=None)
+    assert town.waiting() == {"good"}
+    assert town.heard.reasons["bad"].endswith(f"found {most} pods, expected 1000000 at most")
+    town.lead()
+    assert town.waiting() == {"good"}
+    assert not town.mirror.barrier.counts
