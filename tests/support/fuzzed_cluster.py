@@ -174,6 +174,8 @@ class FuzzedCluster:
             body = self.mixed(self.usual[kind](name), body)
         if kind is POD:
             body["spec"]["nodeName"] = self.chance.choice(("", "", "", *NAMES, "nowhere"))
+            if body["spec"]["nodeName"]:
+                body["spec"].pop("schedulingGates", None)  # the API server takes one of both
         return body
 
     def mixed(self, usual: Json, body: Json) -> Json:
@@ -346,6 +348,8 @@ class FuzzedCluster:
             fixed = {name: before["spec"][name] for name in FIXED if name in before["spec"]}
             after["spec"] = {name: value for name, value in spec.items() if name not in FIXED} | fixed
             after["spec"]["nodeName"] = node
+            if node:
+                after["spec"].pop("schedulingGates", None)
         await self.tell(kind, "MODIFIED", after | {"metadata": metadata})
 
     def pass_time(self, seconds: float) -> None:
@@ -448,6 +452,7 @@ class FuzzedCluster:
             apart = {one: (room[one], free[one]) for one in room if room[one] != free[one]}
             assert not apart, f"node {name}: free is not what is left of it: {apart}"
         assert set(engine.pods) <= set(self.feed.pods), "nobody is in the engine of whom the feed knows nothing"
+        assert set(engine.hosts) <= set(self.mirror.nodes) | engine.going, "no node is kept for good that is not there"
 
     async def the_calm_are_scheduled(self) -> None:
         """A node as any and a pod as any, of the best class, which come last."""

@@ -12,7 +12,8 @@ from slacktide.engine.core.types import MOST_INSTANCES, MOST_SECONDS
 from slacktide.engine.ledger.checkpoint import read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import StateError
-from slacktide.kube.resources.objects import JOB, POD
+from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.resources.objects import JOB, POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate.owners import suspended
 from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, KUEUE_LABEL, KUEUE_TOTAL, WORKLOADS
 from support import made_objects
@@ -159,3 +160,41 @@ def test_a_group_object_that_says_more_pods_than_a_group_can_have_holds_back_its
     town.lead()
     assert town.waiting() == {"good"}
     assert not town.mirror.barrier.counts
+
+
+def test_who_was_a_stranger_on_a_node_that_is_gone_is_known_there() -> None:
+    """Its class comes late, and the node was kept for this pod alone; the fuzzer found it."""
+    world = World()
+    world.owner(service="late")
+    world.up("bad", "b", service="late")
+    assert "bad" in world.engine.others
+    world.mirror.drop_node("b")
+    world.mirror.see_class(ServiceClass(WrittenMetadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
+    assert world.engine.pods["bad"].host == "b"
+    assert not world.engine.others
+    assert not world.mirror.barrier.counts
+    world.drop("bad")
+    assert set(world.engine.hosts) == {"a"}
+
+
+@pytest.mark.parametrize("service", ["silver", "none"])
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_node_that_somebody_made_up_is_forgotten_with_its_pod(service: str, leads: bool) -> None:
+    world = World()
+    world.owner(service=service)
+    world.up("bad", "nowhere", service=service)
+    if leads:
+        world.lead()
+    assert set(world.engine.hosts) == {"a", "b", "nowhere"}
+    world.drop("bad")
+    assert set(world.engine.hosts) == {"a", "b"}
+
+
+def test_a_node_that_comes_after_its_pod_is_a_node_as_any() -> None:
+    world = World()
+    world.owner()
+    world.up("early", "late")
+    world.node("late", cpu="2")
+    assert world.engine.room("late")["cpu"] == 1000
+    world.drop("early")
+    assert world.engine.room("late")["cpu"] == 2000
