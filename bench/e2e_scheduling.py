@@ -86,7 +86,9 @@ def lab(directory: Path, scheduler: str, nodes: int) -> Iterator[ControlPlane]:
     plane = ControlPlane.create(directory, Binaries.find([*NEEDED, KUBE]), with_kube_scheduler=scheduler == KUBE)
     plane.start(guarded=True)
     try:
-        plane.create_nodes(nodes)
+        for number, name in enumerate(plane.create_nodes(nodes)):
+            addresses = [{"type": "InternalIP", "address": f"10.0.9.{number + 1}"}]
+            plane.api.patch(f"/api/v1/nodes/{name}/status", {"status": {"addresses": addresses}})
         if scheduler == SLACKTIDE:
             plane.install()
             apply(plane.api, EVERYBODY)

@@ -85,7 +85,7 @@ def workloads(text: str, where: str) -> list[Asked]:
     """
     try:
         documents = [one for one in yaml.safe_load_all(text) if one]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError([Problem(where, mark.line + 1 if mark else 0, "", "", "manifests in YAML or JSON")]) from None
     every = [each for one in documents for each in (one.get("items", [one]) if isinstance(one, dict) else [])]

@@ -198,3 +198,12 @@ def test_a_node_that_comes_after_its_pod_is_a_node_as_any() -> None:
     assert world.engine.room("late")["cpu"] == 1000
     world.drop("early")
     assert world.engine.room("late")["cpu"] == 2000
+
+
+def test_a_time_zone_of_hundreds_of_parts_is_none() -> None:
+    """Python looks for it in as deep a recursion; the fuzzer of parsers found it."""
+    world = World()
+    world.owner(annotations={"slacktide.io/hours": "Mon-Sun 00:00-24:00 " + "a/" * 470 + "a"})
+    world.pod("bad")
+    assert world.feed.pods["bad"].problem.startswith("annotation slacktide.io/hours: ")
+    assert not world.mirror.barrier.counts
