@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from xml.etree import ElementTree
@@ -81,7 +81,7 @@ def built() -> Path:
 
 
 @contextmanager
-def lab(directory: Path, scheduler: str, nodes: int) -> Iterator[ControlPlane]:
+def lab(directory: Path, scheduler: str, nodes: int, settings: Sequence[str]) -> Iterator[ControlPlane]:
     """A lab on which one of both schedules all pods."""
     plane = ControlPlane.create(directory, Binaries.find([*NEEDED, KUBE]), with_kube_scheduler=scheduler == KUBE)
     plane.start(guarded=True)
@@ -93,6 +93,7 @@ def lab(directory: Path, scheduler: str, nodes: int) -> Iterator[ControlPlane]:
             plane.install()
             apply(plane.api, EVERYBODY)
             words = ["--set", "kube.scheduler_name=default-scheduler", "--set", "kube.all_nodes=true"]
+            words += [word for one in settings for word in ("--set", one)]
             command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(plane.kubeconfig), *words]
             plane.add(SLACKTIDE, command)
         yield plane
@@ -100,9 +101,10 @@ def lab(directory: Path, scheduler: str, nodes: int) -> Iterator[ControlPlane]:
         plane.stop()
 
 
-def played(program: Path, scheduler: str, focus: str, nodes: int, folder: Path) -> dict[str, str]:
+def played(program: Path, scheduler: str, folder: Path, chosen: argparse.Namespace) -> dict[str, str]:
     """What came of each test: empty where it passed, else the beginning of what it says."""
-    with lab(folder / scheduler, scheduler, nodes) as plane:
+    focus = FOCUS + chosen.focus
+    with lab(folder / scheduler, scheduler, chosen.nodes, chosen.set) as plane:
         command = [
             str(program), f"--kubeconfig={plane.kubeconfig}", "--provider=skeleton", f"--ginkgo.focus={focus}",
             f"--ginkgo.skip={SKIPPED}", "--ginkgo.no-color", "--minStartupPods=0", f"--report-dir={folder / scheduler}",
@@ -131,6 +133,7 @@ def main() -> int:
     parser.add_argument("--scheduler", choices=[KUBE, SLACKTIDE], action="append", help="both unless given")
     parser.add_argument("--focus", default="", help="only tests whose name matches this, a regular expression")
     parser.add_argument("--nodes", type=int, default=4)
+    parser.add_argument("--set", action="append", default=[], metavar="SETTING=VALUE", help="of slacktide")
     parser.add_argument("--keep", type=Path, help="a new folder for logs and reports")
     chosen = parser.parse_args()
     program = built()
@@ -140,7 +143,7 @@ def main() -> int:
         directory.mkdir(parents=True, exist_ok=True)
         for scheduler in chosen.scheduler or [KUBE, SLACKTIDE]:
             began = time.time()
-            results[scheduler] = played(program, scheduler, FOCUS + chosen.focus, chosen.nodes, directory)
+            results[scheduler] = played(program, scheduler, directory, chosen)
             passed = sum(not text for text in results[scheduler].values())
             minutes = (time.time() - began) / 60
             print(f"{scheduler}: {passed} of {len(results[scheduler])} in {minutes:.0f} minutes", flush=True)

@@ -285,7 +285,7 @@ class ConstraintIndex:
         del self._uses[effect]
         group = effect.group
         if effect.role == "member":
-            del self._members[effect.mark]
+            self._members.pop(effect.mark, None)  # gone already where a namespace "*" is written as all of them are
         for template in self._selected(group):
             template.constraints = None
         del self._groups[group][effect]
