@@ -28,7 +28,7 @@ def domains(topology: Topology, hosts: Hosts) -> NDArray[np.int32]:
         numbers: dict[str | None, int] = {None: -1}
         values = (attributes.get(topology.key) for attributes in hosts.attributes)
         found = np.array([numbers.setdefault(value, len(numbers) - 1) for value in values], np.int32)
-    if not topology.within.constraints:
+    if not topology.within.constraints or found.max(initial=-1) < 0:  # made-up keys cost no search for hosts
         return found
     inside = matching_hosts([topology.within], hosts)[0] & (found >= 0)
     _, renumbered = np.unique(found[inside], return_inverse=True)
