@@ -7,9 +7,9 @@ On a real API server: one namespace gets five pods a second, one by one, for so 
 a process with the rights of ``edit`` in another namespace sends hostile objects, twenty a second. These are pods, Jobs,
 claims and budgets as ``SHAPES`` makes them, and objects that are drawn by their schemas (``tests/support``); each is
 changed or deleted later, so that two hundred are there at most. Prints how many of them the API server took; for the
-pods of the others from the answer to a create to the binding on a watch; for all pods from when the scheduler saw them to
-the binding, by its own metric; the longest stall of the scheduler's event
-loop, and its memory. Ends with 1 where the scheduler ended, or somebody else's pod was not bound.
+pods of the others from the answer to a create to the binding on a watch; for all pods from when the scheduler saw them
+to the binding, by its own metric; the longest stall of its event loop, and its memory. Ends with 1 where the scheduler
+ended, or somebody else's pod was not bound.
 """
 
 from __future__ import annotations
