@@ -2,6 +2,7 @@
 #   make demo           generate a small cluster and its requests, simulate them under two policies
 #   make test           what needs no server: lint, types, layers, tests, some of them without compilation
 #   make test-cluster   what starts servers or takes long: tests on a real control plane, the wheel, a long run
+#   make fuzz           for an hour: objects drawn at random, new ones each time; nothing may fail over them
 #   make benchmarks     measure every table of docs/benchmarks.md anew (that page says what this needs)
 #   make docs           build the documentation site into build/site, from nothing but this checkout
 # CI runs both tests (.ci/run).
@@ -22,7 +23,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit
+.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz
 .DEFAULT_GOAL := demo
 
 # Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
@@ -108,6 +109,12 @@ manifests: $(VENV)/dev.stamp
 compiled: $(VENV)/dev.stamp
 	env SLACKTIDE_JIT=1 $(PYTEST) -m "not slow" $(wildcard tests/kernels/test_*.py) tests/kernels/runtime/test_linking.py \
 		tests/test_decision_hashes.py tests/engine/test_warm_up.py
+
+# Objects that are valid by their schemas, drawn at random: other ones than `make test` has, for as long as is said. Ends
+# with 1 where anything fails; the seed that is printed plays it again.
+HOURS ?= 1
+fuzz: $(VENV)/dev.stamp library
+	env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(LEASH) $(BIN)/python bench/fuzz.py --hours $(HOURS)
 
 # The library of the older level of processors decides as that of the newer one, which all other tests use.
 levels: $(VENV)/dev.stamp library

@@ -527,8 +527,8 @@ MUTANTS = (
     Mutant(
         "selectors: NotIn selects what lacks the label",
         "kube/translate/selectors.py",
-        "holds = found is None or found not in values",
-        "holds = found is not None and found not in values",
+        "holds = found is None or not _has(values, found)",
+        "holds = found is not None and not _has(values, found)",
         f"{TRANSLATE}/test_selectors.py",
     ),
     Mutant(

@@ -139,8 +139,9 @@ def _documents(text: str, name: str) -> Iterator[tuple[Any, dict[Place, int]]]:
         return own.construct_yaml_str(node)
 
     Loader.add_constructor("tag:yaml.org,2002:timestamp", as_text)
-    loader = Loader(text)
+    loader = None
     try:
+        loader = Loader(text)  # which refuses some characters
         while loader.check_node() and (root := loader.get_node()) is not None:
             lines: dict[Place, int] = {(): root.start_mark.line + 1}
             _walk(root, (), lines, name, set())
@@ -150,7 +151,8 @@ def _documents(text: str, name: str) -> Iterator[tuple[Any, dict[Place, int]]]:
     except (yaml.YAMLError, ValueError) as error:
         raise _no_yaml(name, error) from error
     finally:
-        loader.dispose()
+        if loader is not None:
+            loader.dispose()
 
 
 def _no_yaml(name: str, error: Exception) -> ConfigError:

@@ -85,14 +85,20 @@ def workloads(text: str, where: str) -> list[Asked]:
     """
     try:
         documents = [one for one in yaml.safe_load_all(text) if one]
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise InputError([Problem(where, mark.line + 1 if mark else 0, "", "", "manifests in YAML or JSON")]) from None
-    every = [each for one in documents for each in (one.get("items", [one]) if isinstance(one, dict) else [])]
+    every = [each for one in documents if isinstance(one, dict) for each in _items(one)]
     found = [asked for one in every if isinstance(one, dict) and (asked := _asked(one, where)) is not None]
     if not found:
         raise InputError([Problem(where, 0, "kind", "", "a Pod, or a workload with a pod template")])
     return found
+
+
+def _items(one: Json) -> list[Any]:
+    """What is in a list of objects; of another object itself."""
+    found = one.get("items", [one])
+    return found if isinstance(found, list) else []
 
 
 def _asked(one: Json, where: str) -> Asked | None:

@@ -136,5 +136,5 @@ def _as_yaml(text: str, node: Node) -> Any:
 
     try:
         return yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         node.fail(f"a value that can be read ({text!r})")

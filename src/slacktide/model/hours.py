@@ -27,6 +27,8 @@ LAST_DAY = float((date(9990, 1, 1) - ZERO.date()).days)
 """A few years before Python's dates end."""
 REMEMBERED_YEARS = 2**12
 """A century of each of forty zones."""
+LONGEST_ZONE = 100
+"""Characters. No name has half of that, and one of hundreds of parts is looked for in as deep a recursion."""
 _CLOCK = re.compile(r"([0-9]{2}):([0-9]{2})")
 
 Interval = tuple[float, float]
@@ -39,6 +41,8 @@ Instants = NDArray[np.float64]
 def zone_of(name: str) -> ZoneInfo:
     """A time zone by its IANA name; raises :class:`ConfigError` where this machine knows none of that name."""
     try:
+        if len(name) > LONGEST_ZONE:
+            raise ValueError(name)
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise ConfigError(

@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 
 from slacktide.errors import ConfigError
 from slacktide.model.durations import write_duration
+from slacktide.model.hours import zone_of
+from slacktide.model.written_numbers import shown
 
 ACCRUED, WHOLE = "accrued", "whole"
 BUDGETS = (ACCRUED, WHOLE)
@@ -69,8 +71,8 @@ class Window:
 
     def _check_calendar(self) -> None:
         try:
-            ZoneInfo(self.time_zone)
-        except (KeyError, ValueError, OSError):
+            zone_of(self.time_zone)
+        except ConfigError:
             _refuse("time_zone", self.time_zone, "the name of an IANA time zone, such as Europe/Berlin")
         if self.start is not None:
             try:
@@ -125,7 +127,7 @@ class Window:
 
 
 def _refuse(field: str, value: object, expected: str) -> None:
-    raise ConfigError(f"window: {field}: found {value!r}, expected {expected}")
+    raise ConfigError(f"window: {field}: found {shown(value)}, expected {expected}")
 
 
 def _usual_anchor(unit: str) -> datetime:
@@ -163,11 +165,11 @@ def parse_epoch(text: str) -> datetime:
     """An RFC 3339 instant. Raises ``ValueError`` that says what was found and what would be right."""
     try:
         instant = datetime.fromisoformat(text)
-    except ValueError:
-        instant = datetime(1970, 1, 1)
-    if instant.tzinfo is None:
-        raise ValueError(f"found {text!r}, expected an instant with its offset, such as {EPOCH}")
-    return instant.astimezone(UTC)
+        if instant.tzinfo is not None:
+            return instant.astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter where it lies before the year 1 in UTC, or after 9999
+        pass
+    raise ValueError(f"found {shown(text)}, expected an instant with its offset, such as {EPOCH}")
 
 
 def turns(window: Window, epoch: datetime, since: float, until: float) -> list[float]:

@@ -28,7 +28,7 @@ def domains(topology: Topology, hosts: Hosts) -> NDArray[np.int32]:
         numbers: dict[str | None, int] = {None: -1}
         values = (attributes.get(topology.key) for attributes in hosts.attributes)
         found = np.array([numbers.setdefault(value, len(numbers) - 1) for value in values], np.int32)
-    if not topology.within.constraints:
+    if not topology.within.constraints or found.max(initial=-1) < 0:  # made-up keys cost no search for hosts
         return found
     inside = matching_hosts([topology.within], hosts)[0] & (found >= 0)
     _, renumbered = np.unique(found[inside], return_inverse=True)
@@ -85,12 +85,16 @@ def count_placed(
 ) -> None:
     """Add the instances that are on hosts to tallies and totals; ``placements`` are those of their kinds."""
     placed = instances[instances["state"] == schema.PLACED]
+    order = np.argsort(placed["kind"], kind="stable")
+    hosts = placed["host"][order]
+    begins = np.searchsorted(placed["kind"][order], np.arange(len(placements) + 1))
     for kind, placement in enumerate(placements):
-        carried = counters.of_marks(placement)
-        if not carried:
+        on = hosts[begins[kind] : begins[kind + 1]]
+        if not len(on):  # as most are where many were asked for anew
             continue
-        on = placed["host"][placed["kind"] == kind]
-        for c in carried:
+        for c in counters.of_marks(placement):
+            if not table[c]["domains"]:
+                continue
             domains_of = domain[table[c]["topology"], on]
             domains_of = domains_of[domains_of >= 0]
             np.add.at(tallies, table[c]["first"] + domains_of, 1)
@@ -120,10 +124,11 @@ def add_kind(
         "preferences": len(placement.preferences),
     }
     rows.marks.extend(carried)
+    counted = frozenset(carried)
     for rule in placement.rules:
         c = counters.number(rule.mark, rule.topology)
         mark = counters.by_mark[rule.mark][0]
-        rows.conditions.append((RULES[rule.kind], c, mark, rule.skew, rule.min_domains, int(c in carried), 0))
+        rows.conditions.append((RULES[rule.kind], c, mark, rule.skew, rule.min_domains, int(c in counted), 0))
     for preference in placement.preferences:
         c = counters.number(preference.mark, preference.topology) if preference.mark else -1
         rows.preferences.append((preference.weight, c, 0 if preference.mark else term_number[preference.term]))

@@ -36,6 +36,9 @@ from slacktide.state.windows import FIRST_OUTAGES
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
 
+SHARED = 16
+"""So many times as many specs as there are kinds are known by their identity, at most."""
+
 
 class Growing(ServiceClasses):
     """The arrays of a live cluster. Hosts, requests and rows are known by number here."""
@@ -56,6 +59,8 @@ class Growing(ServiceClasses):
         self._pairs: dict[tuple[Any, int], int] = {}
         self._alike: dict[tuple[Spec, int], int] = {}
         self._kinds: dict[Spec, int] = {}
+        self._by_identity: dict[int, tuple[Spec, int]] = {}
+        """Specs that were asked for, which are kept so that their identity stays theirs, and their kinds."""
         self._affinity = affinity_tables.AffinityRows([], [], [])
         self._specs: list[Spec] = []  # of each kind
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
@@ -232,9 +237,15 @@ class Growing(ServiceClasses):
 
     def kind_of(self, spec: Spec) -> int:
         """The kind of instances that are as ``spec`` says, a new one where there was none."""
+        same = self._by_identity.get(id(spec))
+        if same is not None:  # which one is asked for each of its instances, and hashing hundreds of rules takes long
+            return same[1]
         known = self._kinds.get(spec)
         if known is None:
             known = self._new_kind(spec)
+        if len(self._by_identity) > SHARED * (len(self._specs) + SHARED):
+            self._by_identity.clear()
+        self._by_identity[id(spec)] = spec, known
         return known
 
     def _new_kind(self, spec: Spec) -> int:
@@ -269,6 +280,7 @@ class Growing(ServiceClasses):
         """Forget all kinds, and what they ask about; :meth:`add_kind` enters again those that are used."""
         self._specs.clear()
         self._kinds.clear()
+        self._by_identity.clear()
         self.tb.control["graces"] = 0
         self._shapes.clear()
         self._pairs.clear()

@@ -12,9 +12,10 @@ from slacktide.engine.core.types import MOST_INSTANCES, MOST_SECONDS
 from slacktide.engine.ledger.checkpoint import read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import StateError
-from slacktide.kube.resources.objects import JOB, POD
+from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.resources.objects import JOB, POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate.owners import suspended
-from slacktide.kube.translate.pod_groups import KUEUE_LABEL, KUEUE_TOTAL
+from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, KUEUE_LABEL, KUEUE_TOTAL, WORKLOADS
 from support import made_objects
 
 MANY_DIGITS = "9" * 4_301
@@ -134,4 +135,75 @@ def test_a_grace_period_of_any_length_is_a_number(seconds: int) -> None:
     assert world.engine.run(world.clock()).problem == ""
     world.pod("bad", "a", ready=0.0, started=0.0, going=True, terminationGracePeriodSeconds=seconds, cpu="4")
     world.lead(kept(world))
+    assert not world.mirror.barrier.counts
+
+
+@pytest.mark.parametrize("source", [KUBERNETES, WORKLOADS, COSCHEDULING])
+def test_a_group_object_that_says_more_pods_than_a_group_can_have_holds_back_its_own(town: Town, source: str) -> None:
+    """Which validation takes, up to 2^31 - 1; the fuzzer found it."""
+    most = 2**31 - 1
+    said: dict[str, dict[str, Any]] = {
+        KUBERNETES: {"schedulingPolicy": {"gang": {"minCount": most}}},
+        WORKLOADS: {"podGroups": [{"name": "m", "policy": {"gang": {"minCount": most}}}]},
+        COSCHEDULING: {"minMember": most},
+    }
+    member: dict[str, dict[str, Any]] = {
+        KUBERNETES: {},
+        WORKLOADS: {"schedulingGroup": None, "workloadRef": {"name": "g", "podGroup": "m"}},
+        COSCHEDULING: {"schedulingGroup": None, "labels": {"scheduling.x-k8s.io/pod-group": "g"}},
+    }
+    town.pod("bad", **member[source])
+    town.group(source, "g", **said[source])
+    town.pod("good", schedulingGroup=None)
+    assert town.waiting() == {"good"}
+    assert town.heard.reasons["bad"].endswith(f"found {most} pods, expected 1000000 at most")
+    town.lead()
+    assert town.waiting() == {"good"}
+    assert not town.mirror.barrier.counts
+
+
+def test_who_was_a_stranger_on_a_node_that_is_gone_is_known_there() -> None:
+    """Its class comes late, and the node was kept for this pod alone; the fuzzer found it."""
+    world = World()
+    world.owner(service="late")
+    world.up("bad", "b", service="late")
+    assert "bad" in world.engine.others
+    world.mirror.drop_node("b")
+    world.mirror.see_class(ServiceClass(WrittenMetadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
+    assert world.engine.pods["bad"].host == "b"
+    assert not world.engine.others
+    assert not world.mirror.barrier.counts
+    world.drop("bad")
+    assert set(world.engine.hosts) == {"a"}
+
+
+@pytest.mark.parametrize("service", ["silver", "none"])
+@pytest.mark.parametrize("leads", [False, True])
+def test_a_node_that_somebody_made_up_is_forgotten_with_its_pod(service: str, leads: bool) -> None:
+    world = World()
+    world.owner(service=service)
+    world.up("bad", "nowhere", service=service)
+    if leads:
+        world.lead()
+    assert set(world.engine.hosts) == {"a", "b", "nowhere"}
+    world.drop("bad")
+    assert set(world.engine.hosts) == {"a", "b"}
+
+
+def test_a_node_that_comes_after_its_pod_is_a_node_as_any() -> None:
+    world = World()
+    world.owner()
+    world.up("early", "late")
+    world.node("late", cpu="2")
+    assert world.engine.room("late")["cpu"] == 1000
+    world.drop("early")
+    assert world.engine.room("late")["cpu"] == 2000
+
+
+def test_a_time_zone_of_hundreds_of_parts_is_none() -> None:
+    """Python looks for it in as deep a recursion; the fuzzer of parsers found it."""
+    world = World()
+    world.owner(annotations={"slacktide.io/hours": "Mon-Sun 00:00-24:00 " + "a/" * 470 + "a"})
+    world.pod("bad")
+    assert world.feed.pods["bad"].problem.startswith("annotation slacktide.io/hours: ")
     assert not world.mirror.barrier.counts

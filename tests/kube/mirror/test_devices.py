@@ -489,3 +489,11 @@ def _asked(mirror: ClusterMirror, pod: Pod) -> tuple[Any, ...]:
     needs = mirror.devices.needs(pod)
     counts = Counter(count for name, _ in needs.demand for count in there(mirror, name))
     return replace(needs, demand=()), len(needs.demand), counts, [there(mirror, name) for name, _ in needs.demand]
+
+
+def test_a_claim_that_asks_for_nothing_is_a_claim(mirror: ClusterMirror) -> None:
+    """The API server writes null for its requests; a fuzzer in a namespace of a real one found it."""
+    body = {"metadata": {"name": "c", "namespace": "default", "uid": "c"}, "spec": {"devices": {"requests": None}}}
+    pod = using("p", "c")
+    see(mirror, pod, claims=(decoded(RESOURCE_CLAIM, body),))
+    assert waits(mirror, pod) == ""

@@ -121,3 +121,16 @@ def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
         )
     else:
         assert world.engine.pods["bad"].bound, "it has its promise, and is a victim as any"
+
+
+def test_a_namespace_that_is_called_as_all_of_them_are_leaves_with_its_pod() -> None:
+    """No API server takes that name; two groups have one mark then. The fuzzer found it."""
+    index = ConstraintIndex()
+    term: dict[str, Any] = {"topologyKey": "zone", "labelSelector": {}}
+    for name, more in (("a", {"namespaces": ["*"]}), ("b", {"namespaceSelector": {}})):
+        affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term | more]}}
+        index.learn(made_objects.pod(name, uid=name, affinity=affinity))
+    for name in ("a", "b"):
+        index.forget(made_objects.pod(name, uid=name))
+    assert not len(index)
+    assert not index.selectors

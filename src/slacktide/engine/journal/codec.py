@@ -246,6 +246,8 @@ def decode(line: bytes) -> Operation:
         return Decided(_to_outcome(read)) if isinstance(read, _DecidedLine) else read
     except (msgspec.MsgspecError, ConfigError) as error:
         raise ValueError(_problem(line) or str(error)) from error
+    except RecursionError as error:
+        raise ValueError("not a line of a record: it is nested too deeply") from error
 
 
 def _problem(line: bytes) -> str:
@@ -254,7 +256,7 @@ def _problem(line: bytes) -> str:
         name, *arguments = msgspec.json.decode(line, type=list[Any])
     except (msgspec.MsgspecError, ValueError) as error:
         return f"not a JSON list: {error}"
-    if name not in OPERATIONS:
+    if not isinstance(name, str) or name not in OPERATIONS:
         return f"found operation {name!r}, expected one of {', '.join(OPERATIONS)}"
     known = msgspec.structs.fields(_LINES[name])
     needed = sum(field.required for field in known)  # records of before lack what was added since

@@ -59,7 +59,7 @@ class ExtendedClaims:
         namespace, uid = pod.metadata.namespace, pod.metadata.uid
         base = f"{pod.metadata.name}-extended-resources-"[:LONGEST_BASE]
         name = base + "".join(secrets.choice(LETTERS) for _ in range(DRAWN))
-        requests = encoded(extended.claim.spec.devices.requests)
+        requests = encoded(extended.claim.spec.devices.requests or ())
         body = encode_extended_claim(namespace, name, pod_reference(pod), requests, ANNOTATION)
         path = RESOURCE_CLAIM.path(namespace)
         try:

@@ -39,6 +39,12 @@ class Hosts:
             else:
                 self._engine.host(node, {}, {}, False)
 
+    def let_go(self, node: str) -> None:
+        """A node that is not there, though a pod says that it is on it, is forgotten with the last of its pods: else
+        whoever makes up names of nodes would have all of them kept."""
+        if node in self._engine.hosts and node not in self._mirror.nodes and node not in self._engine.going:
+            self._engine.host_gone(node)
+
     def gone(self, node: str) -> None:
         """A node is gone."""
         if node in self._engine.hosts:

@@ -17,6 +17,10 @@ class LiveFeed(Feed):
     """Tells an engine where pods are in fact, whoever bound them."""
 
     def bound(self, pod: FedPod) -> None:
+        self._bound(pod)
+        self.hosts.let_go(pod.pod.spec.node_name)
+
+    def _bound(self, pod: FedPod) -> None:
         engine, node = self.engine, pod.pod.spec.node_name
         if pod.replaced:
             self.hosts.stranger(pod)
@@ -72,6 +76,7 @@ class LiveFeed(Feed):
             self.hosts.stranger(pod)  # until its owner is known it takes room like a stranger
             return False
         self.hosts.stranger_gone(pod)
+        self.hosts.ensure(pod.pod.spec.node_name)  # a node that is gone is forgotten with its last stranger
         self.specs.take(pod, number)
         pod.key = key
         metadata = pod.pod.metadata

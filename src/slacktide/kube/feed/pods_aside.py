@@ -77,6 +77,7 @@ class PodsAside:
         if runs:
             self._hosts.ensure(pod.pod.spec.node_name)
             self._hosts.stranger(pod)
+            self._hosts.let_go(pod.pod.spec.node_name)
         elif pod.ours and not pod.record.is_final:
             self._wait(pod, reason)
 

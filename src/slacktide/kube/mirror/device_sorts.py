@@ -121,7 +121,7 @@ class Sorts:
         """
         uid, wishes = pod.uid, self._wishes(pod, claims, extended)
         names = tuple(dict.fromkeys(name for wish in wishes(NOTHING) for name in wish.classes))
-        asked = [(one.spec.devices.requests, one.spec.devices.constraints) for one in claims], extended
+        asked = [(one.spec.devices.requests or (), one.spec.devices.constraints) for one in claims], extended
         key = _encode(asked), tuple((name, self._classes[name].metadata.resource_version) for name in names), shared
         if key not in self._sorts:
             self._forget_unused()

@@ -180,9 +180,9 @@ class DeviceConfiguration(Part, frozen=True):
 
 
 class DeviceClaim(Part, frozen=True):
-    """All that a claim asks for."""
+    """All that a claim asks for. The API server writes ``null`` where that is nothing."""
 
-    requests: tuple[DeviceRequest, ...] = ()
+    requests: tuple[DeviceRequest, ...] | None = ()
     constraints: tuple[DeviceConstraint, ...] = ()
     config: tuple[DeviceConfiguration, ...] = ()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Literal
@@ -58,13 +58,14 @@ class TermEffect:
     group: Group
     key: str = ""
     weight: int = 0
+    mark: str = field(init=False, compare=False, repr=False)
+    """The mark in question; equal effects have equal marks, and no others. It is asked for by each pod of the group."""
 
-    @property
-    def mark(self) -> str:
-        """The mark in question; equal effects have equal marks, and no others."""
+    def __post_init__(self) -> None:
         group = " & ".join(map(str, self.group))
         weight = f"{self.weight:+d}:" if self.role == "drawn" else ""
-        return shortened(f"{_MARKS[self.role]}{weight}{group}" + (f" @{self.key}" if self.key else ""))
+        mark = f"{_MARKS[self.role]}{weight}{group}" + (f" @{self.key}" if self.key else "")
+        object.__setattr__(self, "mark", shortened(mark))
 
 
 def shortened(mark: str) -> str:

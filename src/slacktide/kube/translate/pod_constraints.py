@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import msgspec
 
@@ -285,7 +286,7 @@ class ConstraintIndex:
         del self._uses[effect]
         group = effect.group
         if effect.role == "member":
-            del self._members[effect.mark]
+            self._members.pop(effect.mark, None)  # gone already where a namespace "*" is written as all of them are
         for template in self._selected(group):
             template.constraints = None
         del self._groups[group][effect]
@@ -328,20 +329,20 @@ class ConstraintIndex:
 
     def _work_out(self, template: _Template) -> PodConstraints:
         terms, (added, liked) = template.terms, template.added
-        marks, rules = list(terms.marks), [self._within_ours(one) for one in terms.rules]
+        marks, rules = list(terms.marks), list(dict.fromkeys(self._within_ours(one) for one in terms.rules))
         preferences = [*terms.preferences, *liked]
         for one in self._effects_on(template):
             if one.role == "member" or (one.role == "counted" and not template.deleting):
                 marks.append(one.mark)
             elif one.role == "avoids":
-                rules.append(Rule("away", one.mark, domains(one.key)))
+                rules.append(_away(one.mark, one.key))  # none twice: marks of effects are their own
             elif one.role == "drawn":
                 preferences.append(Preference(one.weight, one.mark, domains(one.key)))
         for key, value in self._soft_taints:
             if not any(one.covers(PREFER_NO_SCHEDULE, key, value) for one in terms.tolerations):
                 tainted = Constraint(taint_attribute(PREFER_NO_SCHEDULE, key), "==", value)
                 preferences.append(Preference(-EVEN, term=Term((tainted,))))
-        placement = Placement(tuple(sorted(set(marks))), tuple(dict.fromkeys(rules)), tuple(preferences))
+        placement = Placement(tuple(sorted(set(marks))), tuple(rules), tuple(preferences))
         conditions = (*terms.conditions, *added)
         return PodConstraints(Term(conditions), placement if placement != NO_NEIGHBOURS else NO_NEIGHBOURS)
 
@@ -352,6 +353,12 @@ class ConstraintIndex:
         within = rule.topology.within.constraints
         counted = Term((self._domains.condition(rule.topology.key), *within))
         return replace(rule, topology=Topology(rule.topology.key, counted))
+
+
+@lru_cache(maxsize=2**16)
+def _away(mark: str, key: str) -> Rule:
+    """A rule that the pods of a group share, of whom there may be as many as there are pods."""
+    return Rule("away", mark, domains(key))
 
 
 def _identity(pod: Pod) -> str:

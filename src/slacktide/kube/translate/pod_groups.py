@@ -152,6 +152,8 @@ class Groups:
             raise Unschedulable(f"pod group {one.key} does not exist")
         if found.problem:
             raise Unschedulable(f"pod group {one.key}: {found.problem}")
+        if found.least > MOST_PODS:
+            raise Unschedulable(f"pod group {one.key}: found {found.least} pods, expected {MOST_PODS} at most")
         return found.least
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +30,8 @@ _NODE_OPERATORS: dict[str, Operator] = {
 
 @dataclass(frozen=True, slots=True)
 class Selector:
-    """Which labels are selected: those for which all requirements hold; none at all where ``nothing``."""
+    """Which labels are selected: those for which all requirements hold, whose values are in order; none at all where
+    ``nothing``."""
 
     requirements: tuple[Compiled, ...] = ()
     nothing: bool = False
@@ -46,9 +48,9 @@ class Selector:
         for key, operator, values in self.requirements:
             found = labels.get(key)
             if operator == "In":
-                holds = found is not None and found in values
+                holds = found is not None and _has(values, found)
             elif operator == "NotIn":
-                holds = found is None or found not in values
+                holds = found is None or not _has(values, found)
             else:
                 holds = (found is None) == (operator == "DoesNotExist")
             if not holds:
@@ -57,6 +59,12 @@ class Selector:
 
     def __str__(self) -> str:
         return "nothing" if self.nothing else ",".join(map(_text, self.requirements)) or "everything"
+
+
+def _has(values: tuple[str, ...], value: str) -> bool:
+    """Whether a value is among others, which are in order: there may be ten thousand, and as many who are asked."""
+    at = bisect_left(values, value)
+    return at < len(values) and values[at] == value
 
 
 NOTHING = Selector(nothing=True)

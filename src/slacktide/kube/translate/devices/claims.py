@@ -77,7 +77,7 @@ def wish_of(claim: ResourceClaim, classes: Mapping[str, DeviceClass]) -> Wish:
     devices = claim.spec.devices
     where = f"claim {claim.metadata.name}"
     choices = []
-    for at, request in enumerate(devices.requests):
+    for at, request in enumerate(devices.requests or ()):
         field = f"{where}: spec.devices.requests[{at}]"
         if request.exactly is not None:
             asks = [_ask(request.name, request.name, request.exactly, classes, f"{field}.exactly")]
