@@ -58,7 +58,7 @@ def main() -> None:
     parser.add_argument("--hosts", type=int, action="append", help="again for more (250, 2500, 22500)")
     asked = parser.parse_args()
     announce()
-    head = ["hosts", "services", "plans", "other passes", "a plan, ms", "longest, ms", "another pass, ms", "us a service"]
+    head = ["hosts", "services", "plans", "other passes", "a plan, ms", "longest, ms", "other, ms", "us a service"]
     print(table(head, [measured(hosts) for hosts in asked.hosts or (250, 2500, 22500)]))
 
 

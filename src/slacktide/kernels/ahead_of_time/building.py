@@ -54,7 +54,7 @@ def bitcode() -> bytes:
 
 
 def build(folder: Path, machine: str, levels: Collection[str]) -> None:
-    """Make the library of these levels of a machine; ``kernels.json`` is written last. Raises :class:`SlacktideError`."""
+    """Make the library of these levels of a machine; ``kernels.json`` last. Raises :class:`SlacktideError`."""
     linker = linker_for(machine)  # before the work that would be for nothing without one
     module = bitcode()
 
