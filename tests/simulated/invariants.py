@@ -32,8 +32,9 @@ class Invariants:
         self.bindings = self.evictions = self.terms = 0
         self.drained: set[str] = set()
         """UIDs of pods that a user evicts."""
-        self._decided: dict[tuple[str, str, str], str] = {}
-        """By process, pod and node, or "evict": which decision it was."""
+        self._decided: set[tuple[str, str]] = set()
+        """Pods and the nodes that a leader chose for them: a later one may carry that out."""
+        self._victims: set[str] = set()
         store.followers.append(self.see)
 
     def finding(self, text: str) -> None:
@@ -42,11 +43,10 @@ class Invariants:
 
     # -- what the scheduler decides --------------------------------------------------------------------------------
 
-    def decided(self, replica: Replica, decision: Decision) -> None:
+    def decided(self, _: Replica, decision: Decision) -> None:
         """A replica has decided; now it may carry that out."""
-        self._decided[replica.identity, decision.uid, decision.host] = "bind"
-        for victim in decision.victims:
-            self._decided[replica.identity, victim.uid, "evict"] = "evict"
+        self._decided.add((decision.uid, decision.host))
+        self._victims.update(victim.uid for victim in decision.victims)
 
     # -- what it sends ---------------------------------------------------------------------------------------------
 
@@ -72,8 +72,8 @@ class Invariants:
         if target.sub == "binding" and pod is not None:
             self.bindings += 1
             uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
-            if (actor.name, uid, node) not in self._decided:
-                self.finding(f"{actor.name} binds {target.name} ({uid}) to {node}, which it has not decided")
+            if (uid, node) not in self._decided:
+                self.finding(f"{actor.name} binds {target.name} ({uid}) to {node}, which nobody has decided")
         elif target.sub == "eviction":
             self.evictions += 1
 
@@ -109,11 +109,11 @@ class Invariants:
     def _is_told_to_go(self, pod: Json, before: Json) -> None:
         """A pod is evicted: within its budget, by a decision, and its ledger tells of its workload."""
         metadata = pod["metadata"]
-        by_us = next((key for key in self._decided if key[1] == metadata["uid"] and key[2] == "evict"), None)
-        told = metadata["uid"] in self.drained
-        if by_us is None and not told:
+        if metadata["uid"] in self.drained:
+            return
+        if metadata["uid"] not in self._victims:
             self.finding(f"{metadata['name']} ({metadata['uid']}) is evicted, which nobody has decided")
-        if by_us is not None and not told and (why := self._untold(pod)):
+        elif why := self._untold(pod):
             self.finding(f"{metadata['name']} is evicted, and {why}")
         self._within_budget(pod, before)
 

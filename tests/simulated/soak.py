@@ -14,6 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from simulated.hashing import settle
 from simulated.invariants import described
 from simulated.story import Outcome, told
 
@@ -55,4 +56,5 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
+    settle()
     sys.exit(main(sys.argv[1:]))

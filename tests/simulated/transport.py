@@ -59,7 +59,7 @@ class Stream:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        self._watch.stop()
+        self._watch.close()
 
     async def iter_any(self) -> AsyncIterator[bytes]:
         while True:
@@ -139,7 +139,7 @@ class Session:
         if not answer.ok or target is None:
             return NoStream(answer)
         watch = Watch(self._store, self._wire, self._chance, target.resource, target.namespace, query)
-        self.watches = [one for one in self.watches if not one.over]
+        self.watches = [one for one in self.watches if not one.closed]
         self.watches.append(watch)
         watch.begin()
         return Stream(watch, timeout.sock_read)
@@ -158,7 +158,8 @@ class SimulatedConnection(Connection):
         self._pooled = self._unpooled = session
 
     def watches(self) -> list[Watch]:
-        return [one for one in self.session.watches if not one.over]
+        """Those that somebody listens to."""
+        return [one for one in self.session.watches if not one.closed]
 
     def mended(self, seconds: float) -> None:
         """The network is whole again, after so many seconds."""

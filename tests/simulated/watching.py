@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import Context
 
@@ -30,8 +31,12 @@ class Watch:
         self._loop = asyncio.get_running_loop()
         self._latest = self._loop.time()
         self._silent_until = 0.0
+        self._under_way: deque[bytes | Exception | None] = deque()
         self._backlog: list[bytes | Exception | None] = []
         self.over = False
+        """The API server says nothing more."""
+        self.closed = False
+        """Nobody listens any more."""
         self.bookmarks = query.get("allowWatchBookmarks") == "true"
         self._version = int(query.get("resourceVersion") or store.revision)
         self._later(float(query.get("timeoutSeconds", "1800")), self.end)
@@ -74,11 +79,15 @@ class Watch:
     def end(self) -> None:
         """The API server ends it."""
         if not self.over:
-            self.stop()
+            self._stop()
             self._send(None)
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Nobody listens any more."""
+        self.closed = True
+        self._stop()
+
+    def _stop(self) -> None:
         self.over = True
         if self.see in self._store.followers:
             self._store.followers.remove(self.see)
@@ -86,7 +95,7 @@ class Watch:
     def break_off(self) -> None:
         """The connection is reset."""
         if not self.over:
-            self.stop()
+            self._stop()
             self._send(ConnectionResetError("the connection was reset"))
 
     def fall_silent(self) -> None:
@@ -101,9 +110,11 @@ class Watch:
         if self._chance.happens(self._subject, wire.weather.lagging):
             delay += self._chance.between(self._subject, 0.0, 10.0)
         self._latest = max(self._latest, now + delay, self._silent_until)
-        self._loop.call_at(self._latest, self._arrive, line, context=Context())
+        self._under_way.append(line)
+        self._loop.call_at(self._latest, self._arrive, context=Context())
 
-    def _arrive(self, line: bytes | Exception | None) -> None:
+    def _arrive(self) -> None:
+        line = self._under_way.popleft()  # of several at one instant the loop does not know the order
         if self._wire.cut.is_set():
             self._backlog.append(line)
         else:
@@ -113,7 +124,7 @@ class Watch:
         """The network is whole again, after so long."""
         backlog, self._backlog = self._backlog, []
         if seconds >= KEEPALIVE_SECONDS:
-            self.stop()
+            self._stop()
             self.told.put_nowait(ConnectionResetError("keepalive timeout"))
         else:
             for line in backlog:
