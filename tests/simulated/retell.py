@@ -27,7 +27,7 @@ class Teller:
 
     def say(self, text: str) -> None:
         if self.invariants is not None and (not self._words or any(word in text for word in self._words)):
-            sys.stdout.write(f"{self.invariants.store.now() - EPOCH:10.3f} {text[:600]}\n")
+            sys.stdout.write(f"{self.invariants.store.now() - EPOCH:10.3f} {text[:2500]}\n")
 
 
 class Log(logging.Handler):
