@@ -124,6 +124,8 @@ class Invariants:
             return ""
         known = {one.get("status", {}).get("target", {}).get("uid") for one in self.store.every("availabilities")}
         mine = self.store.get("replicasets", pod["metadata"]["namespace"], owner["name"])
+        if owner["kind"] == "ReplicaSet" and mine is None:
+            return ""  # its workload was deleted
         above = owner_of(mine) if mine is not None else None
         uids = {owner["uid"], above["uid"] if above else ""}
         return "" if uids & known else f"no ledger tells of {owner['name']}"

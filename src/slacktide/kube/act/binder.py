@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from slacktide.engine.core import types
-from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
@@ -30,16 +29,7 @@ from slacktide.kube.resources.bodies import encode_binding
 from slacktide.kube.resources.objects import POD, pod_reference
 
 CLOSED = "node {} does not take it any more"
-FULL = "others stay on {} after all"
 GOES = "it is being deleted"
-
-
-def is_overfull(engine: Engine, decision: Decision) -> bool:
-    """Whether more of what a pod asks for was given away on its node than is there: a victim whose room was the pod's,
-    with what others left over, has stayed since."""
-    room = engine.room(decision.host)
-    demand = engine.specs[engine.pods[decision.uid].spec].demand
-    return any(amount and room.get(name, 0) < 0 for name, amount in demand)
 
 
 class GiveUp(Protocol):
@@ -109,9 +99,7 @@ class Binder:
         """Why a pod cannot be bound any more, or empty."""
         if pod.pod.metadata.deletion_timestamp is not None:
             return GOES
-        if not self.is_open(pod, decision):
-            return CLOSED.format(decision.host)
-        return FULL.format(decision.host) if is_overfull(self._feed.engine, decision) else ""
+        return "" if self.is_open(pod, decision) else CLOSED.format(decision.host)
 
     async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""

@@ -269,6 +269,8 @@ class Evictor:
         if victim.key and engine.pods[victim.uid].state == types.LEAVING:
             self.counts.spared += 1
             engine.spared(victim.uid, self.feed.clock())
+            for uid in self.reservations.beyond(engine, victim.uid):
+                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} stays after all", at_once=True)
             self.feed.succession.stays(victim.key)
             self.feed.succeed(victim.key, victim.uid)
             self.feed.listener.changed(victim.key)

@@ -8,7 +8,7 @@ beneficiary does not come any more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
@@ -120,6 +120,17 @@ class Reservations:
         own = {victim.uid for victim in decision.victims}
         others = node.going - own
         return others if others and not fits(engine, decision, others, node.expected - {decision.uid}) else set()
+
+    def beyond(self, engine: Engine, stays: str) -> Iterator[str]:
+        """Pods for which there is no room any more as this one stays on its node after all, the last decided first:
+        what its beneficiary would have left over was theirs. Each is to be given up before the next is asked for."""
+        one = engine.pods[stays]
+        demand = engine.specs[one.spec].demand
+        while expected := self._nodes[one.host].expected if one.host in self._nodes else ():
+            room = engine.room(one.host)
+            if all(room.get(name, 0) >= 0 for name, amount in demand if amount):
+                return
+            yield next(uid for uid in reversed(self.nominations) if uid in expected)
 
     def _gone(self, uid: str) -> None:
         self._patience.pop(uid, None)
