@@ -223,7 +223,7 @@ class Actor:
         group, _ = self._muster.leaves(uid)
         if group:
             self._disband(group, "one of its pods is gone")
-        for decision in self.reservations.ended(uid):
+        for decision in self.reservations.ended(uid, self.feed.engine):
             self._has_its_place(decision)
 
     def confirmed(self, uid: str) -> None:

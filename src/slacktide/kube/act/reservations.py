@@ -62,9 +62,7 @@ class Reservations:
         uid, node = nomination.decision.uid, nomination.decision.host
         self.nominations[uid] = nomination
         self._nodes.setdefault(node, _Node()).expected.add(uid)
-        for other in nomination.outstanding:
-            self._awaited.setdefault(other, set()).add(uid)
-            self._patience.setdefault(other, until)
+        self._await(nomination, tuple(nomination.outstanding), until)
 
     def told(self, uid: str, until: float) -> None:
         """A pod is being told to go, and should have gone ``until`` then."""
@@ -89,17 +87,32 @@ class Reservations:
         self._changed(node)
         return nomination
 
-    def ended(self, uid: str) -> list[Decision]:
-        """A pod is no more; decisions whose places are free by that."""
+    def ended(self, uid: str, engine: Engine) -> list[Decision]:
+        """A pod is no more; decisions whose places are free by that.
+
+        Another one may have gone at once where there was room for it just then: who counted on that room waits for
+        those who go besides.
+        """
         self._gone(uid)
         free = []
         for one in sorted(self._awaited.pop(uid, ())):
             nomination = self.nominations[one]
             nomination.outstanding.discard(uid)
-            if not nomination.outstanding:
+            if nomination.outstanding:
+                continue
+            node = self._nodes[nomination.decision.host]
+            if node.going and not _has_room(engine, nomination.decision, node.going, node.expected - {one}):
+                self._await(nomination, node.going, math.inf)
+            else:
                 self.drop(one)
                 free.append(nomination.decision)
         return free
+
+    def _await(self, nomination: Nomination, others: Iterable[str], until: float) -> None:
+        nomination.outstanding.update(others)
+        for other in others:
+            self._awaited.setdefault(other, set()).add(nomination.decision.uid)
+            self._patience.setdefault(other, until)
 
     def overdue(self, now: float) -> list[str]:
         """Pods that should have gone by now, and for which no place waits any more."""
@@ -153,9 +166,12 @@ def fits(engine: Engine, decision: Decision, going: Iterable[str] = (), expected
     Of rules about neighbours the engine knows only how they are once those have gone.
     """
     spec = engine.specs[engine.pods[decision.uid].spec]
-    if spec.placement.rules:
-        return False
-    room = engine.room(decision.host)
+    return not spec.placement.rules and _has_room(engine, decision, going, expected)
+
+
+def _has_room(engine: Engine, decision: Decision, going: Iterable[str], expected: Iterable[str]) -> bool:
+    """The same, whatever its rules about neighbours."""
+    spec, room = engine.specs[engine.pods[decision.uid].spec], engine.room(decision.host)
     comes = () if engine.pods[decision.uid].host == decision.host else (decision.uid,)  # else it counts there already
     for sign, uids in ((-1, going), (-1, comes), (1, expected)):
         for uid in uids:
