@@ -125,6 +125,7 @@ class Scheduler:
                 LOG.info("standing by as %s", self.identity)
                 await self.election.acquired()
                 tasks.append(group.create_task(self._end_with_the_lease(self.election)))
+                await self.watches.up_to_date()
             term = self.lead(journal, await self._load())
             tasks += [group.create_task(one) for one in term.running()]
             try:

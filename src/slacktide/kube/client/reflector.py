@@ -31,6 +31,7 @@ SLICE_SECONDS = 0.02
 SHORTEST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 3.0
 """The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
+TELLING_SECONDS = 0.005
 TOGETHER_SECONDS = 0.2
 """Within so many seconds all watches begin again once the API server answers one of them."""
 WATCH_SECONDS = 600.0
@@ -128,6 +129,19 @@ class Reflector(Generic[T]):
         self._missed_since, self._caught_up_at = float("-inf"), float("-inf")
         self.telling = False
         """Whether it is reading a list."""
+        self._asked = self._listed = 0
+        """How often a list was asked for by :meth:`renewed`, and how many of these have been told."""
+        self._watching: asyncio.Timeout | None = None
+
+    async def renewed(self) -> None:
+        """Lists anew, and returns when that was told: by then all is known that had been written before this call,
+        which a watch may tell of late."""
+        self._asked += 1
+        asked = self._asked
+        if self._watching is not None:
+            self._watching.reschedule(asyncio.get_running_loop().time())
+        while self._listed < asked:
+            await asyncio.sleep(TELLING_SECONDS)
 
     def away(self) -> float:
         """While it catches up with what it missed: seconds since it was lost. Else 0."""
@@ -151,10 +165,13 @@ class Reflector(Generic[T]):
         while True:
             began = monotonic_seconds()
             try:
-                if self._must_list:
+                if self._must_list or self._asked > self._listed:
+                    asked = self._asked
                     await self._list()
                     self._must_list = self.is_absent = self._missed = False
-                await self._watch()
+                    self._listed = asked
+                if not await self._watched():
+                    continue
                 if monotonic_seconds() - began >= SHORT_WATCH_SECONDS:
                     continue
                 wait = self._backoff()
@@ -294,6 +311,22 @@ class Reflector(Generic[T]):
             await self._gate.passed()
             self._changed(found)
             await self._breathe()
+
+    async def _watched(self) -> bool:
+        """Watches until the API server ends it; whether it did, and the watch was not left to list anew."""
+        if self._asked > self._listed:
+            return False
+        try:
+            async with asyncio.timeout(None) as self._watching:
+                await self._watch()
+        except TimeoutError:
+            if self._asked == self._listed:
+                raise
+            self._lost_at = self._alive_at  # for so long it may have been behind
+            return False
+        finally:
+            self._watching = None
+        return True
 
     async def _watch(self) -> None:
         self.watches += 1
