@@ -11,7 +11,18 @@ import msgspec
 from simulated import pod_model
 from simulated.patching import APPLY, MERGE, applied, kind_of, merged, strategic
 from simulated.resources import (
-    CREATED, MODIFIED, UNPROCESSABLE, Json, Refused, Resource, Target, conflict, decode, encode, not_found, target_of,
+    CREATED,
+    MODIFIED,
+    UNPROCESSABLE,
+    Json,
+    Refused,
+    Resource,
+    Target,
+    conflict,
+    decode,
+    encode,
+    not_found,
+    target_of,
 )  # fmt: skip
 from simulated.store import Key, Store
 
@@ -40,7 +51,7 @@ class Answer(NamedTuple):
 
     @property
     def ok(self) -> bool:
-        return self.code < 300  # noqa: PLR2004
+        return self.code < 300
 
 
 class ApiModel:
@@ -133,7 +144,9 @@ class ApiModel:
         metadata = body.setdefault("metadata", {})
         if resource.namespaced:
             if metadata.get("namespace", namespace) != namespace:
-                raise Refused(400, "the namespace of the provided object does not match the namespace sent on the request")
+                raise Refused(
+                    400, "the namespace of the provided object does not match the namespace sent on the request"
+                )
             metadata["namespace"] = namespace
             space = self.store.get("namespaces", "", namespace)
             if space is None:
@@ -225,7 +238,9 @@ class ApiModel:
         before, copy = self._found(target)
         pod_model.check_preconditions(target.resource, before, options.get("preconditions") or {})
         key = target.namespace, target.name
-        self._applied = {known: one for known, one in self._applied.items() if known[:2] != (target.resource.plural, key)}
+        self._applied = {
+            known: one for known, one in self._applied.items() if known[:2] != (target.resource.plural, key)
+        }
         if target.resource.plural == "pods":
             return pod_model.delete(self.store, before, copy, options.get("gracePeriodSeconds"))
         if before["metadata"].get("finalizers"):

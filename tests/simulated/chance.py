@@ -19,7 +19,7 @@ class Chance:
     def of(self, subject: str) -> random.Random:
         found = self._streams.get(subject)
         if found is None:
-            found = self._streams[subject] = random.Random(f"{self.seed}/{subject}")  # noqa: S311
+            found = self._streams[subject] = random.Random(f"{self.seed}/{subject}")
         return found
 
     def happens(self, subject: str, probability: float) -> bool:

@@ -199,7 +199,9 @@ class Disruption(Agent):
         found, seen = 0, set[str]()
         for one in sets:
             above = owner_of(one)
-            top = next((d for d in self.store.every("deployments") if above and d["metadata"]["uid"] == above["uid"]), one)
+            top = next(
+                (d for d in self.store.every("deployments") if above and d["metadata"]["uid"] == above["uid"]), one
+            )
             if top["metadata"]["uid"] not in seen:
                 seen.add(top["metadata"]["uid"])
                 found += top["spec"]["replicas"]

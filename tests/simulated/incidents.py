@@ -30,7 +30,7 @@ class Incidents:
         weights = [weight for weight, _ in self._kinds]
         while True:
             await asyncio.sleep(draw.expovariate(1.0 / self._pause))
-            (_, kind), = draw.choices(self._kinds, weights)
+            ((_, kind),) = draw.choices(self._kinds, weights)
             kind()
 
     def heal(self) -> None:

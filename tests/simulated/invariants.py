@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simulated.agents import NODES, PODS, is_over, on_node, owner_of, room, taken
@@ -155,12 +153,3 @@ def _evicted(body: Json) -> bool:
         one["type"] == "DisruptionTarget" and one["status"] == "True" and one.get("reason") == "EvictionByEvictionAPI"
         for one in body.get("status", {}).get("conditions", ())
     )
-
-
-def described(findings: list[str], limit: int = 5) -> str:
-    """For people."""
-    more = f"\n... and {len(findings) - limit} more" if len(findings) > limit else ""
-    return "\n".join(findings[:limit]) + more
-
-
-assert json and Callable

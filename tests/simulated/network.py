@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from simulated.api_model import Answer, ApiModel, Request
 from simulated.chance import Chance
-from simulated.loop import WORLD, Actor
+from simulated.loop import Actor
 from simulated.resources import REASONS, Refused, encode
 
 LATEST = 4.0
@@ -129,6 +129,3 @@ def refusal(code: int, message: str) -> Answer:
     """An answer that says no."""
     headers = {"Retry-After": "1"} if code in (429, 503) else {}
     return Answer(code, encode(Refused(code, message, REASONS[code]).status), headers)
-
-
-assert WORLD.name == "world"

@@ -70,14 +70,18 @@ def refuse_changes(before: Json, after: Json) -> None:
     """Of what a pod asks for nothing may be changed here but its image and tolerations; we never try."""
     names = ("nodeName", "schedulerName", "restartPolicy")
     if any(before["spec"].get(name) != after.get("spec", {}).get(name) for name in names):
-        raise Refused(422, f'Pod "{before["metadata"]["name"]}" is invalid: spec: Forbidden: pod updates may not change fields')
+        raise Refused(
+            422, f'Pod "{before["metadata"]["name"]}" is invalid: spec: Forbidden: pod updates may not change fields'
+        )
 
 
 def check_preconditions(resource: Resource, before: Json, wanted: Json) -> None:
     metadata = before["metadata"]
     for name, said in (("uid", "UID"), ("resourceVersion", "ResourceVersion")):
         if wanted.get(name) and wanted[name] != metadata[name]:
-            why = f"Precondition failed: {said} in precondition: {wanted[name]}, {said} in object meta: {metadata[name]}"
+            why = (
+                f"Precondition failed: {said} in precondition: {wanted[name]}, {said} in object meta: {metadata[name]}"
+            )
             raise conflict(resource, metadata["name"], why)
 
 

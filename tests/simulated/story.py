@@ -83,8 +83,10 @@ def _is_open(world: World, node: Json) -> bool:
 
 
 def _unplaced(world: World) -> list[str]:
-    """Pods that wait although a node has room for them, or that seem to wait for one."""
+    """Pods that wait although a node has room for them, or for which a place is kept."""
     found = []
+    leader = world.leader
+    kept = leader.scheduler.nominations if leader is not None and leader.scheduler is not None else {}
     free = {}
     for node in world.store.every("nodes"):
         if _is_open(world, node):
@@ -100,8 +102,8 @@ def _unplaced(world: World) -> list[str]:
         fits = [one for one, has in free.items() if cpu <= has[0] and memory <= has[1] and has[2] >= 1]
         if fits:
             found.append(f"{name} waits, and {', '.join(fits)} has room for it")
-        elif at := pod["status"].get("nominatedNodeName"):
-            found.append(f"{name} waits for {at}")
+        elif pod["metadata"]["uid"] in kept:
+            found.append(f"{name} waits for {kept[pod['metadata']['uid']].decision.host}")
     return found
 
 

@@ -36,7 +36,7 @@ class Users:
         draw = self._chance.of("users")
         while True:
             await asyncio.sleep(draw.expovariate(1.0 / self._pause))
-            (_, deed), = draw.choices(self._deeds, weights)
+            ((_, deed),) = draw.choices(self._deeds, weights)
             deed()
 
     # -- workloads -------------------------------------------------------------------------------------------------

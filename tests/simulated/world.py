@@ -17,7 +17,7 @@ from simulated.kubelets import Kubelets
 from simulated.loop import EPOCH, WORLD, WorldLoop, acted_by
 from simulated.network import Weather
 from simulated.replica import Replica
-from simulated.resources import BY_NAME, OURS, Json
+from simulated.resources import BY_NAME, Json
 from simulated.store import Store
 from slacktide.config import Config
 from slacktide.kube import term
@@ -160,7 +160,9 @@ def _set_apart(seed: int) -> Iterator[None]:
         random.setstate(state)
 
 
-def played(seed: int, weather: Weather, play: Callable[[World], Coroutine[Any, Any, T]], **options: Any) -> tuple[World, T]:
+def played(
+    seed: int, weather: Weather, play: Callable[[World], Coroutine[Any, Any, T]], **options: Any
+) -> tuple[World, T]:
     """A world, and what came of a play in it."""
 
     async def whole() -> tuple[World, T]:
@@ -176,6 +178,3 @@ def played(seed: int, weather: Weather, play: Callable[[World], Coroutine[Any, A
 
     with _set_apart(seed), asyncio.Runner(loop_factory=WorldLoop) as runner:
         return runner.run(whole())
-
-
-assert OURS

@@ -76,8 +76,8 @@ class Actor:
         return self._binder.waiting + self._evictor.waiting
 
     def expect(self, decisions: Iterable[Decision]) -> None:
-        """All decisions of a pass, before any is carried out: pods of a group wait for each other, and to the engine the
-        room of all victims is free by now, which those who are carried out first must not take for theirs."""
+        """All decisions of a pass, before any is carried out: pods of a group wait for each other, and the room of all
+        victims is free in the engine by now, which those who are carried out first must not take for theirs."""
         self._taken_back.clear()
         for decision in decisions:
             self._muster.begins(decision.uid)
