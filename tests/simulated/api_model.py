@@ -208,8 +208,8 @@ class ApiModel:
     def _update(self, target: Target, before: Json, body: Json) -> Json:
         resource, old, metadata = target.resource, before["metadata"], body["metadata"]
         if metadata.get("uid", old["uid"]) != old["uid"]:
-            why = f"Precondition failed: UID in precondition: {metadata['uid']}, UID in object meta: {old['uid']}"
-            raise conflict(resource, target.name, why)
+            message = f'{resource.kind} "{target.name}" is invalid: metadata.uid: field is immutable'
+            raise Refused(UNPROCESSABLE, message)
         if metadata.get("resourceVersion", old["resourceVersion"]) != old["resourceVersion"]:
             raise conflict(resource, target.name, MODIFIED)
         for name in (*IMMUTABLE, *SYSTEM):
@@ -229,7 +229,8 @@ class ApiModel:
             pod_model.refuse_changes(before, body)
         if body.get("spec") != before.get("spec"):
             body["metadata"]["generation"] = old["generation"] + 1
-        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and resource.plural != "pods":
+        is_stopped = resource.plural != "pods" or metadata.get("deletionGracePeriodSeconds") == 0
+        if metadata.get("deletionTimestamp") and not metadata.get("finalizers") and is_stopped:
             return self.store.remove(resource, (target.namespace, target.name), body)
         return self.store.write(resource, body)
 

@@ -175,13 +175,12 @@ class Disruption(Agent):
             one
             for one in self.store.every("pods")
             if one["metadata"]["namespace"] == namespace
-            and not is_over(one)
             and selects(spec.get("selector"), one["metadata"].get("labels", {}))
         ]
         told = budget.get("status", {}).get("disruptedPods", {})
         names = {one["metadata"]["name"] for one in pods if not one["metadata"].get("deletionTimestamp")}
         told = {name: at for name, at in told.items() if name in names and self.now < seconds_of(at) + TOLD_SECONDS}
-        expected = len(names) if "maxUnavailable" not in spec else self._expected(pods)
+        expected = len(pods) if "maxUnavailable" not in spec else self._expected(pods)
         wanted = spec["minAvailable"] if "minAvailable" in spec else expected - spec["maxUnavailable"]
         healthy = sum(
             is_true(one, "Ready") and one["metadata"]["name"] in names and one["metadata"]["name"] not in told

@@ -28,6 +28,9 @@ class Kubelets(Agent):
     def see(self, change: Change) -> None:
         if change.resource is PODS and change.type != "DELETED" and change.body["spec"].get("nodeName"):
             self.wake(change.key)
+        elif change.resource is NODES and change.type == "ADDED":  # some may have been bound to it before
+            for one in on_node(self.store, change.key[1]):
+                self.wake((one["metadata"]["namespace"], one["metadata"]["name"]))
 
     def sync(self, key: Key) -> None:
         pod = self.store.copy("pods", *key)

@@ -171,16 +171,15 @@ def _draw_on(store: Store, budget: Json, pod: str) -> None:
 
 
 def delete(store: Store, before: Json, pod: Json, grace: int | None) -> Json:
-    """A pod goes at once where nobody has to stop it, else when its kubelet has."""
+    """A pod goes at once where nobody has to stop it, else when its kubelet has, and its finalizers are gone."""
     metadata, spec = pod["metadata"], pod["spec"]
     period = spec.get("terminationGracePeriodSeconds", 30) if grace is None else max(grace, 0)
     if not spec.get("nodeName") or pod["status"].get("phase") in OVER:
         period = 0
     current: Any = metadata.get("deletionGracePeriodSeconds")
-    key = metadata["namespace"], metadata["name"]
-    if period == 0 and not metadata.get("finalizers"):
-        return store.remove(PODS, key)
     if current is not None and period >= current:
+        if current == 0 and not metadata.get("finalizers"):
+            return store.remove(PODS, (metadata["namespace"], metadata["name"]))
         return before
     metadata["deletionGracePeriodSeconds"] = period
     if current is None:
@@ -188,4 +187,7 @@ def delete(store: Store, before: Json, pod: Json, grace: int | None) -> Json:
         metadata["generation"] += 1
     else:
         metadata["deletionTimestamp"] = timestamp(seconds_of(metadata["deletionTimestamp"]) - current + period)
+    if period == 0 and not metadata.get("finalizers"):
+        last = store.remove(PODS, (metadata["namespace"], metadata["name"]))
+        return {**pod, "metadata": metadata | {"resourceVersion": last["metadata"]["resourceVersion"]}}
     return store.write(PODS, pod)
