@@ -37,6 +37,7 @@ class Kubelets(Agent):
         if pod is None or not (node := pod["spec"].get("nodeName")) or node in self.down:
             return
         if self.store.get("nodes", "", node) is None:
+            self.later(ORPHAN_SECONDS, self._collect, node)
             return
         metadata, status = pod["metadata"], pod["status"]
         if metadata.get("deletionTimestamp"):
@@ -170,9 +171,10 @@ class Kubelets(Agent):
         node = self.store.get("nodes", "", name)
         if node is not None:
             remove(self.api, "nodes", node)
-            self.later(ORPHAN_SECONDS, self._collect, [one["metadata"]["uid"] for one in on_node(self.store, name)])
+            self.later(ORPHAN_SECONDS, self._collect, name)
 
-    def _collect(self, uids: list[str]) -> None:
-        for one in self.store.every("pods"):
-            if one["metadata"]["uid"] in uids:
+    def _collect(self, name: str) -> None:
+        """Pods of a node that is no more are no more."""
+        if self.store.get("nodes", "", name) is None:
+            for one in on_node(self.store, name):
                 remove(self.api, "pods", one, 0)

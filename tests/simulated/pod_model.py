@@ -187,7 +187,7 @@ def delete(store: Store, before: Json, pod: Json, grace: int | None) -> Json:
         metadata["generation"] += 1
     else:
         metadata["deletionTimestamp"] = timestamp(seconds_of(metadata["deletionTimestamp"]) - current + period)
-    if period == 0 and not metadata.get("finalizers"):
-        last = store.remove(PODS, (metadata["namespace"], metadata["name"]))
-        return {**pod, "metadata": metadata | {"resourceVersion": last["metadata"]["resourceVersion"]}}
-    return store.write(PODS, pod)
+    written = store.write(PODS, pod)
+    if period == 0 and not metadata.get("finalizers"):  # the real one does it in two steps as well
+        return store.remove(PODS, (metadata["namespace"], metadata["name"]))
+    return written
