@@ -30,6 +30,9 @@ SYSTEM = ("managedFields", "selfLink")
 IMMUTABLE = ("uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "generation")
 """What nobody but the API server writes of an object's metadata."""
 
+EMPTY = ("finalizers", "annotations", "labels", "ownerReferences")
+"""What is not kept where it is empty."""
+
 
 class Request(NamedTuple):
     """What was sent."""
@@ -216,6 +219,9 @@ class ApiModel:
             metadata.pop(name, None)
             if name in old:
                 metadata[name] = old[name]
+        for name in EMPTY:
+            if not metadata.get(name):
+                metadata.pop(name, None)
         metadata["name"] = target.name
         if target.namespace:
             metadata["namespace"] = target.namespace
