@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import ssl
+from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,12 @@ from simulated.store import Store
 from slacktide.lab import ControlPlane
 
 SCRIPTS = 40
-WATCHED = {"pods": "/api/v1/pods", "leases": "/apis/coordination.k8s.io/v1/leases", "availabilities": f"/apis/{OURS}/availabilities"}
+OK = 200
+WATCHED = {
+    "pods": "/api/v1/pods",
+    "leases": "/apis/coordination.k8s.io/v1/leases",
+    "availabilities": f"/apis/{OURS}/availabilities",
+}
 BUDGETED = ("expectedPods", "desiredHealthy", "currentHealthy", "disruptionsAllowed")
 
 
@@ -78,6 +84,14 @@ def budgets(carry: Carry, namespace: str) -> Json:
     }  # fmt: skip
 
 
+def agrees(real: Real, namespace: str, wanted: Json) -> bool:
+    return budgets(real.carry, namespace) == wanted
+
+
+def has_account(real: Real, namespace: str) -> bool:
+    return real.carry("GET", f"/api/v1/namespaces/{namespace}/serviceaccounts/default", None, JSON)[0] == OK
+
+
 def listed(player: Player, carry: Carry, namespace: str) -> None:
     """Learn the versions that a server has given out by now."""
     for plural in ("pods", "leases"):
@@ -87,13 +101,13 @@ def listed(player: Player, carry: Carry, namespace: str) -> None:
 
 def test_model_and_real_server_answer_alike_and_tell_of_the_same(lab: ControlPlane) -> None:
     real = Real(lab)
-    until(lambda: all(real.carry("GET", path, None, JSON)[0] == 200 for path in WATCHED.values()))  # noqa: PLR2004
+    until(lambda: all(real.carry("GET", path, None, JSON)[0] == OK for path in WATCHED.values()))
     versions = {
         name: real.carry("GET", path, None, JSON)[2]["metadata"]["resourceVersion"] for name, path in WATCHED.items()
     }
     namespaces = [new_namespace(lab.api) for _ in range(SCRIPTS)]
     for name in namespaces:  # its account is made by a controller, without which no pod is taken
-        until(lambda name=name: real.carry("GET", f"/api/v1/namespaces/{name}/serviceaccounts/default", None, JSON)[0] == 200)
+        until(partial(has_account, real, name))
 
     async def play() -> tuple[list[str], dict[str, list[Any]]]:
         model = Model()
@@ -104,7 +118,9 @@ def test_model_and_real_server_answer_alike_and_tell_of_the_same(lab: ControlPla
             for number, difference in compared(real, model, namespace, steps):
                 different.append(f"script {seed}, step {number}: {steps[number]}\n  {difference}")
                 break  # from here on they have different things
-        told = {name: [(one.type, one.key[0], essential(one.body)) for one in model.store.history[name]] for name in WATCHED}
+        told = {
+            name: [(one.type, one.key[0], essential(one.body)) for one in model.store.history[name]] for name in WATCHED
+        }
         return different, told
 
     with asyncio.Runner(loop_factory=WorldLoop) as runner:
@@ -144,8 +160,7 @@ def compared(real: Real, model: Model, namespace: str, steps: list[Step]) -> lis
         if len(wanted) > 1:
             continue  # of several that select a pod, its controller looks at one of them when the pod goes
         try:
-            until(lambda wanted=wanted: budgets(real.carry, namespace) == wanted, "budgets", 10.0)
+            until(partial(agrees, real, namespace, wanted), "budgets", 10.0)
         except AssertionError:
             return [(number, f"budgets: real {budgets(real.carry, namespace)}, model {wanted}")]
     return []
-

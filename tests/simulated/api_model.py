@@ -166,7 +166,7 @@ class ApiModel:
         for name in (*SYSTEM, *IMMUTABLE):
             metadata.pop(name, None)
         metadata |= {"uid": uid, "creationTimestamp": pod_model.timestamp(self.store.now()), "generation": 1}
-        body = {"apiVersion": resource.version, "kind": resource.kind} | body
+        body = {"apiVersion": resource.version, "kind": resource.kind, **body}
         if resource.status:
             body["status"] = {}
         if resource.plural == "pods":
@@ -215,22 +215,13 @@ class ApiModel:
             raise Refused(UNPROCESSABLE, message)
         if metadata.get("resourceVersion", old["resourceVersion"]) != old["resourceVersion"]:
             raise conflict(resource, target.name, MODIFIED)
-        for name in (*IMMUTABLE, *SYSTEM):
-            metadata.pop(name, None)
-            if name in old:
-                metadata[name] = old[name]
-        for name in EMPTY:
-            if not metadata.get(name):
-                metadata.pop(name, None)
-        metadata["name"] = target.name
-        if target.namespace:
-            metadata["namespace"] = target.namespace
-        body = {"apiVersion": resource.version, "kind": resource.kind} | body
-        if resource.status:
-            whole = before | {"status": body.get("status", {})} if target.sub == "status" else body
-            if target.sub != "status":
-                whole = {**body, "status": before.get("status", {})}
-            body = decode(encode(whole))
+        _keep_what_is_the_servers(metadata, old)
+        body = {"apiVersion": resource.version, "kind": resource.kind, **body}
+        if target.sub == "status":
+            body = {**before, "status": body.get("status", {})}
+        elif resource.status:
+            body["status"] = before.get("status", {})
+        body = decode(encode(body))
         if resource.plural == "pods" and target.sub != "status":
             pod_model.refuse_changes(before, body)
         if body.get("spec") != before.get("spec"):
@@ -258,3 +249,14 @@ class ApiModel:
         self.store.remove(target.resource, key)
         details = {"name": target.name, "kind": target.resource.plural, "uid": before["metadata"]["uid"]}
         return {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details}
+
+
+def _keep_what_is_the_servers(metadata: Json, old: Json) -> None:
+    """Of an object's metadata, whatever a user wrote."""
+    for name in (*IMMUTABLE, *SYSTEM, "name", "namespace"):
+        metadata.pop(name, None)
+        if name in old:
+            metadata[name] = old[name]
+    for name in EMPTY:
+        if not metadata.get(name):
+            metadata.pop(name, None)

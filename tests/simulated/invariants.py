@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from simulated.agents import NODES, PODS, is_over, on_node, owner_of, room, taken
@@ -28,6 +29,8 @@ class Invariants:
         self.store = store
         self.findings: list[str] = []
         self.bindings = self.evictions = self.terms = 0
+        self.acted: Callable[[str, str], None] = lambda *_: None
+        """Hears of each pod, by namespace and name, about which a binding or an eviction has just left a process."""
         self.drained: set[str] = set()
         """UIDs of pods that a user evicts."""
         self._decided: set[tuple[str, str]] = set()
@@ -60,6 +63,8 @@ class Invariants:
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != actor.name:
             self.finding(f"{actor.name} sends {request.method} {request.path} while {holder or 'nobody'} has the lease")
+        if target.sub in ("binding", "eviction"):
+            self.acted(target.namespace, target.name)
 
     def arrives(self, actor: Actor, request: Request, answer: Answer) -> None:
         """A request was carried out."""

@@ -57,9 +57,6 @@ class WorldLoop(asyncio.BaseEventLoop):
     def time(self) -> float:
         return self._now
 
-    def call_soon_threadsafe(self, callback: Any, *args: Any, context: Any = None) -> asyncio.Handle:
-        return self.call_soon(callback, *args, context=context)
-
     def thaw(self, actor: Actor) -> None:
         """Give back what had its turn while the actor was frozen, in order."""
         actor.frozen = False

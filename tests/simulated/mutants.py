@@ -1,5 +1,5 @@
-"""``python tests/simulated/mutants.py [WORD...]``: breaks one rule of the live path at a time in a copy of the tree, and
-plays seeds until one finds that something is wrong, for a minute of processor time at most.
+"""``python tests/simulated/mutants.py [WORD...]``: breaks one rule of the live path at a time in a copy of the tree,
+and plays seeds until one finds that something is wrong, for a minute of processor time at most.
 
 Words choose mutants, as in ``tests/mutation.py``, by rule or file. Exit code 1 where a mutant survives.
 """
@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import NamedTuple
 
@@ -85,7 +85,12 @@ MUTANTS = (
         "                await self.watches.up_to_date()\n",
         "",
     ),
-    Mutant("after 410 all is listed anew", REFLECTOR, 'self._must_list, self.resource_version = True, ""\n                wait', "wait"),
+    Mutant(
+        "after 410 all is listed anew",
+        REFLECTOR,
+        'self._must_list, self.resource_version = True, ""\n                wait',
+        "wait",
+    ),
     Mutant(
         "what a list has no more is gone",
         REFLECTOR,
@@ -138,11 +143,17 @@ MUTANTS = (
         "        engine.refused(uid, self.clock())\n        pod.failures += 1",
         "        pod.failures += 1",
     ),
-    Mutant("who was given up is tried again", ACTOR, "            self.feed.active(pod)\n            self.feed.consider(pod)", "            pass"),
+    Mutant(
+        "who was given up is tried again",
+        ACTOR,
+        "            self.feed.active(pod)\n            self.feed.consider(pod)",
+        "            pass",
+    ),
     Mutant(
         "a binding without an answer is looked up",
         BINDER,
-        "        except Unreachable as error:\n            await self._look_up(pod, decision, str(error))\n            return\n        self._has",
+        "        except Unreachable as error:\n            await self._look_up(pod, decision, str(error))\n"
+        "            return\n        self._has",
         "        except Unreachable:\n            pass\n        self._has",
     ),
     Mutant(
@@ -214,8 +225,9 @@ def tried(mutant: Mutant | None) -> str:
             (copy / "src" / "slacktide" / mutant.file).write_text(mutated(mutant, ROOT), encoding="utf-8")
         words = [sys.executable, "tests/simulated/soak.py", "--processes=1", "--until-found", "--first=1"]
         environment = os.environ | {"PYTHONPATH": "src:tests", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(words, cwd=copy, env=environment, capture_output=True, text=True, check=False,
-                              preexec_fn=_limited)  # noqa: PLW1509
+        done = subprocess.run(
+            words, cwd=copy, env=environment, capture_output=True, text=True, check=False, preexec_fn=_limited
+        )
     if done.returncode not in (1, -24):
         return f"the program ended with {done.returncode}: {done.stderr[-300:]}"
     return " ".join(done.stdout.splitlines()[:2]) if done.returncode == 1 else ""
@@ -232,7 +244,9 @@ def main(words: list[str]) -> int:
         mutated(one, ROOT)  # before any of them takes time
     survive = 0
     with ThreadPoolExecutor(os.cpu_count()) as workers:
-        for one, found in zip(chosen, workers.map(tried, chosen), strict=True):
+        under_way = {workers.submit(tried, one): one for one in chosen}
+        for done in as_completed(under_way):
+            one, found = under_way[done], done.result()
             survive += not found
             said = re.sub(r"\s+", " ", found)[:160] or "SURVIVES"
             sys.stdout.write(f"| {one.rule} | `{one.file}` | {said} |\n")

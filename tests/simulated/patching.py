@@ -68,7 +68,8 @@ def _strategic_list(before: list[Json], patch: list[Json], key: str) -> list[Jso
 
 def applied(before: Json, patch: Json, former: Json | None) -> Json:
     """Server-side apply by one manager, who applied ``former`` the time before: what it does not say any more goes."""
-    return _applied(_without(before, former or {}, patch), patch)
+    found: Json = _applied(_without(before, former or {}, patch), patch)
+    return found
 
 
 def _without(body: Json, former: Json, patch: Json) -> Json:

@@ -1,4 +1,4 @@
-"""Random scripts of requests, to be carried out by the model and by a real API server: who answers differently is wrong.
+"""Random scripts of requests, to be carried out by the model and by a real API server, which must agree.
 
 A step says what is meant ("the pod's UID", "an old version"); each server's own values are put in when it is sent.
 """
@@ -42,7 +42,7 @@ class Step(NamedTuple):
 
 def script(seed: int, namespace: str) -> list[Step]:
     """Some steps in a namespace."""
-    draw = random.Random(seed)  # noqa: S311
+    draw = random.Random(seed)
     writer = _Writer(draw, namespace)
     found: list[Step] = [writer.create_pod(), writer.create_pod(), writer.create_lease()]
     several = [
@@ -143,7 +143,12 @@ class _Writer:
 
     def _lease_body(self, **metadata: str) -> Json:
         spec = {"holderIdentity": self._draw.choice("xyz"), "leaseDurationSeconds": self._draw.choice((1, 15))}
-        return {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "l", **metadata}, "spec": spec}
+        return {
+            "apiVersion": "coordination.k8s.io/v1",
+            "kind": "Lease",
+            "metadata": {"name": "l", **metadata},
+            "spec": spec,
+        }
 
     def create_lease(self) -> Step:
         return Step("POST", self._lease, self._lease_body())
@@ -173,9 +178,10 @@ class _Writer:
 
     def odd(self) -> Step:
         """What is not there, or makes no sense."""
+        nobody = {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}}
         return self._draw.choice((
             Step("GET", f"{self._core}/pods/none"), Step("GET", "/apis/example.org/v1/things"),
-            Step("POST", f"{self._core}/pods/none/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "none"}}),
+            Step("POST", f"{self._core}/pods/none/eviction", nobody),
             Step("DELETE", f"{self._core}/pods/none", {}), Step("PUT", f"{self._lease}/none", self._lease_body()),
             Step("GET", f"{self._core}/pods?limit=1"),
         ))  # fmt: skip

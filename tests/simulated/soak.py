@@ -1,5 +1,5 @@
-"""``python tests/simulated/soak.py [--hours HOURS] [--first SEED] [--seeds SEED,SEED,...]``: stories one after the other,
-each of another seed, until so many simulated hours have passed. Prints each seed that found something, and what; exit
+"""``python tests/simulated/soak.py [--hours HOURS] [--first SEED] [--seeds SEED,SEED,...]``: stories, each of another
+seed, until so many simulated hours have passed. Prints each seed that found something, and what; exit
 code 1 where there is one. ``python tests/simulated/retell.py SEED`` tells such a story.
 """
 

@@ -76,7 +76,7 @@ def unsettled(world: World) -> list[str]:
     return found + _unplaced(world) + _unwritten(world)
 
 
-def _is_open(world: World, node: Json) -> bool:
+def _is_open(node: Json) -> bool:
     taints = [one for one in node["spec"].get("taints", ()) if one["effect"] != "PreferNoSchedule"]
     ours = node["metadata"]["labels"].get(NODE_LABEL) == "true"
     return ours and not taints and not node["spec"].get("unschedulable") and is_true(node, "Ready")
@@ -89,7 +89,7 @@ def _unplaced(world: World) -> list[str]:
     kept = leader.scheduler.nominations if leader is not None and leader.scheduler is not None else {}
     free = {}
     for node in world.store.every("nodes"):
-        if _is_open(world, node):
+        if _is_open(node):
             name = node["metadata"]["name"]
             free[name] = [has - held for has, held in zip(room(node), taken(on_node(world.store, name)), strict=True)]
     for pod in world.store.every("pods"):

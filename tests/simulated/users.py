@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
 
 from simulated import pod_model
 from simulated.agents import is_active, on_node, remove
@@ -14,6 +15,7 @@ from simulated.world import CLASSES, NAMESPACE, NODE_LABEL, World, deployment, j
 NODES, DEPLOYMENTS, BUDGETS = BY_NAME["nodes"], BY_NAME["deployments"], BY_NAME["poddisruptionbudgets"]
 SIZES = (250, 500, 500, 1000, 1500)
 MOST_WORKLOADS = 7
+MEDDLING = 0.3
 
 
 class Users:
@@ -30,8 +32,14 @@ class Users:
             (2, self.crash), (1, self.reclass),
         )  # fmt: skip
 
+    def meddle(self, _: str, name: str) -> None:
+        """Something is on its way to a pod: now and then it meets another one of that name."""
+        if name.startswith("bare-") and self._chance.happens("meddling", MEDDLING):
+            self._world.loop.call_soon(self._replace, name, context=Context())
+
     async def run(self) -> None:
         """Until cancelled."""
+        self._world.invariants.acted = self.meddle
         weights = [weight for weight, _ in self._deeds]
         draw = self._chance.of("users")
         while True:
@@ -95,9 +103,11 @@ class Users:
         """Another one of its name, at once."""
         names = [key[1] for key in self._world.store.objects["pods"] if key[1].startswith("bare-")]
         if names:
-            name = self._chance.one_of("users", sorted(names))
-            found = self._world.store.get("pods", NAMESPACE, name)
-            assert found is not None
+            self._replace(self._chance.one_of("users", sorted(names)))
+
+    def _replace(self, name: str) -> None:
+        found = self._world.store.get("pods", NAMESPACE, name)
+        if found is not None:
             remove(self._world.api, "pods", found, 0)
             made = template(self._class(), name, self._chance.one_of("users", SIZES))
             made["metadata"]["name"] = name
@@ -116,7 +126,7 @@ class Users:
             return
         name = found["metadata"]["name"]
         at_most = self._chance.whole("users", 0, 2)
-        spec = {"selector": {"matchLabels": {"app": name}}}
+        spec: Json = {"selector": {"matchLabels": {"app": name}}}
         spec |= {"maxUnavailable": at_most} if at_most else {"minAvailable": 1}
         self._world.make("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec}, NAMESPACE)
 

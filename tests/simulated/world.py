@@ -20,6 +20,7 @@ from simulated.replica import Replica
 from simulated.resources import BY_NAME, Json
 from simulated.store import Store
 from slacktide.config import Config
+from slacktide.kube import garbage_collection as garbage
 from slacktide.kube import term
 from slacktide.settings import load_live
 
@@ -145,9 +146,9 @@ class Complaints(logging.Handler):
 @contextmanager
 def _set_apart(seed: int) -> Iterator[None]:
     """Nothing of the machine reaches the world: no chance but the seed's, no garbage collection by the clock."""
-    state, collect = random.getstate(), term.collect_when_idle
+    state, collect = random.getstate(), garbage.collect_when_idle
     random.seed(seed)
-    term.collect_when_idle = _nothing_to_collect
+    setattr(term, "collect_when_idle", _nothing_to_collect)  # noqa: B010 (it is not the module's own)
     log = logging.getLogger("slacktide")
     level, log.propagate = log.level, False
     log.setLevel(LOGGED)
@@ -156,7 +157,7 @@ def _set_apart(seed: int) -> Iterator[None]:
     finally:
         log.setLevel(level)
         log.propagate = True
-        term.collect_when_idle = collect
+        setattr(term, "collect_when_idle", collect)  # noqa: B010
         random.setstate(state)
 
 
