@@ -30,7 +30,7 @@ class Watch:
         self.told: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
         self._latest = self._loop.time()
-        self._silent_until = 0.0
+        self.silent_until = 0.0
         self._under_way: deque[bytes | Exception | None] = deque()
         self._backlog: list[bytes | Exception | None] = []
         self.over = False
@@ -101,7 +101,7 @@ class Watch:
     def fall_silent(self) -> None:
         """Nothing comes for a while, or until the end."""
         wait = self._chance.between(self._subject, SHORTEST_SILENCE, LONGEST_SILENCE)
-        self._silent_until = self._loop.time() + wait
+        self.silent_until = self._loop.time() + wait
 
     def _send(self, line: bytes | Exception | None) -> None:
         """Lines arrive in order, each when it may."""
@@ -109,7 +109,7 @@ class Watch:
         delay = wire.delay()
         if self._chance.happens(self._subject, wire.weather.lagging):
             delay += self._chance.between(self._subject, 0.0, 10.0)
-        self._latest = max(self._latest, now + delay, self._silent_until)
+        self._latest = max(self._latest, now + delay, self.silent_until)
         self._under_way.append(line)
         self._loop.call_at(self._latest, self._arrive, context=Context())
 
