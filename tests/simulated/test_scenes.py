@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from simulated.network import Weather
 from simulated.pod_model import is_true
-from simulated.resources import Json
+from simulated.resources import BY_NAME, Json
 from simulated.store import Change
 from simulated.world import NAMESPACE, World, deployment, played, template
 
@@ -22,6 +22,13 @@ def bare(world: World, name: str, cpu: int) -> Json:
     made = template("gold", name, cpu)
     made["metadata"]["name"] = name
     return world.make("pods", made, NAMESPACE)
+
+
+def cordon(world: World, name: str, wanted: bool) -> None:
+    found = world.store.copy("nodes", "", name)
+    assert found is not None
+    found["spec"] = {"unschedulable": True} if wanted else {}
+    world.store.write(BY_NAME["nodes"], found)
 
 
 def node_of(world: World, name: str) -> str:
@@ -52,22 +59,25 @@ def test_a_new_leader_whose_watch_is_behind_gives_no_room_away_twice() -> None:
 
     async def play(world: World) -> None:
         world.make_node("only", 1)
+        cordon(world, "only", True)
         world.start()
         await asyncio.sleep(5.0)
         (standby,) = (one for one in world.replicas if not one.leading)
-        assert standby.connection is not None
-        (watch,) = (one for one in standby.connection.watches() if one.resource.plural == "pods")
-        watch.silent_until = world.loop.time() + 300.0
         leader = world.leader
         assert leader is not None
+        assert standby.connection is not None
         bare(world, "first", 1000)
-        await asyncio.sleep(1.0)
-        assert node_of(world, "first") == "only"
-        leader.kill()
         bare(world, "second", 1000)
+        await asyncio.sleep(1.0)  # both replicas know both
+        (watch,) = (one for one in standby.connection.watches() if one.resource.plural == "pods")
+        watch.silent_until = world.loop.time() + 300.0
+        cordon(world, "only", False)
+        await asyncio.sleep(5.0)
+        assert sorted(node_of(world, name) for name in ("first", "second")) == ["", "only"]
+        leader.kill()
         await asyncio.sleep(60.0)
         assert standby.leading
-        assert node_of(world, "second") == ""
+        assert sorted(node_of(world, name) for name in ("first", "second")) == ["", "only"]
 
     world, _ = played(2, calm(), play)
     assert world.invariants.findings == []
