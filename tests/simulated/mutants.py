@@ -124,7 +124,12 @@ MUTANTS = (
     ),
     Mutant("a place waits for its victims", ACTOR, "        if not outstanding:\n", "        if True:\n"),
     Mutant("a former leader's victims are waited for", ACTOR, "        if not leaving:\n", "        if True:\n"),
-    Mutant("whoever went at once is in the way", PLACES, "if node.going and not _has_room(", "if False and not _has_room("),
+    Mutant(
+        "whoever went at once is in the way",
+        PLACES,
+        "if node.going and not _has_room(",
+        "if False and not _has_room(",
+    ),
     Mutant(
         "where a victim stays, who lived on its room gives way",
         PLACES,
