@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextvars import Context
+from functools import partial
 
 from simulated.replica import Replica
 from simulated.world import World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
+STRIKING, MOMENT = 0.02, 0.06
 
 
 class Incidents:
@@ -22,10 +25,10 @@ class Incidents:
             (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
         )  # fmt: skip
         self._nodes = 0
-        self._over = False
 
     async def run(self) -> None:
         """Until cancelled."""
+        self._world.invariants.chosen = self.strike
         draw = self._chance.of("incidents")
         weights = [weight for weight, _ in self._kinds]
         while True:
@@ -35,7 +38,7 @@ class Incidents:
 
     def heal(self) -> None:
         """Nothing fails any more, and what is broken is mended."""
-        self._over = True
+        self._world.invariants.chosen = lambda _: None
         self._world.weather.clear()
         for one in self._world.replicas:
             one.thaw()
@@ -51,14 +54,22 @@ class Incidents:
             return leader
         return self._chance.one_of("incidents", self._world.replicas)
 
+    def strike(self, one: Replica) -> None:
+        """It has just decided: now and then it is struck within the moment in which that is carried out."""
+        if self._chance.happens("strikes", STRIKING):
+            acts: tuple[Callable[[], None], ...] = one.kill, partial(self.freeze, one), partial(self.cut, one)
+            act = self._chance.one_of("strikes", acts)
+            wait = self._chance.between("strikes", 0.0, MOMENT)
+            self._world.loop.call_later(wait, act, context=Context())
+
     def kill(self) -> None:
         self._one().kill()
 
     def stop(self) -> None:
         self._one().stop()
 
-    def freeze(self) -> None:
-        one = self._one()
+    def freeze(self, one: Replica | None = None) -> None:
+        one = one or self._one()
         one.freeze()
         wire = one.wire
 
@@ -68,8 +79,8 @@ class Incidents:
 
         self._world.loop.call_later(self._chance.between("incidents", 0.5, LONG_FREEZE), thaw)
 
-    def cut(self) -> None:
-        self._world.begin(self._one().cut_off(self._chance.between("incidents", 0.5, LONG_CUT)))
+    def cut(self, one: Replica | None = None) -> None:
+        self._world.begin((one or self._one()).cut_off(self._chance.between("incidents", 0.5, LONG_CUT)))
 
     def cut_all(self) -> None:
         """The API server is away."""

@@ -31,6 +31,8 @@ class Invariants:
         self.bindings = self.evictions = self.terms = 0
         self.acted: Callable[[str, str], None] = lambda *_: None
         """Hears of each pod, by namespace and name, about which a binding or an eviction has just left a process."""
+        self.chosen: Callable[[Replica], None] = lambda _: None
+        """Hears of each replica that has just decided."""
         self.drained: set[str] = set()
         """UIDs of pods that a user evicts."""
         self._decided: set[tuple[str, str]] = set()
@@ -44,8 +46,9 @@ class Invariants:
 
     # -- what the scheduler decides --------------------------------------------------------------------------------
 
-    def decided(self, _: Replica, decision: Decision) -> None:
+    def decided(self, replica: Replica, decision: Decision) -> None:
         """A replica has decided; now it may carry that out."""
+        self.chosen(replica)
         self._decided.add((decision.uid, decision.host))
         self._victims.update(victim.uid for victim in decision.victims)
 

@@ -94,7 +94,8 @@ MUTANTS = (
     Mutant(
         "what a list has no more is gone",
         REFLECTOR,
-        "                del self._known[key]\n                self._handler.deleted(identity, None)\n                await",
+        "                del self._known[key]\n                self._handler.deleted(identity, None)\n"
+        "                await",
         "                await",
     ),
     Mutant(

@@ -65,7 +65,7 @@ def main(words: list[str]) -> int:
         see(self, change)
 
     Invariants.__init__, Invariants.arrives = began, arrived  # type: ignore[method-assign]
-    Invariants.decided, Invariants.see = chosen, seen  # type: ignore[method-assign,assignment]
+    Invariants.decided, Invariants.see = chosen, seen  # type: ignore[method-assign]
     for name in ("kill", "stop", "freeze", "cut", "cut_all", "end_watch", "silence_watch", "expire_watch",
                  "break_watches", "compact", "fail_node", "lose_node", "step_clock", "heal"):  # fmt: skip
         _tell(incidents.Incidents, name, teller)
