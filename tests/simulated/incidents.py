@@ -11,7 +11,7 @@ from simulated.replica import Replica
 from simulated.world import World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
-STRIKING, MOMENT = 0.02, 0.06
+STRIKING, MOMENT = 0.03, 0.06
 
 
 class Incidents:
@@ -59,7 +59,7 @@ class Incidents:
         if self._chance.happens("strikes", STRIKING):
             acts: tuple[Callable[[], None], ...] = one.kill, partial(self.freeze, one), partial(self.cut, one)
             act = self._chance.one_of("strikes", acts)
-            wait = self._chance.between("strikes", 0.0, MOMENT)
+            wait = MOMENT * self._chance.between("strikes", 0.0, 1.0) ** 2  # most is sent at once
             self._world.loop.call_later(wait, act, context=Context())
 
     def kill(self) -> None:

@@ -50,12 +50,6 @@ MUTANTS = (
     Mutant("others wait for the lease to run out", LEASE, ">= theirs", ">= 1.0"),
     Mutant("a lease that somebody holds is not free", LEASE, "        elif self._free():", "        else:"),
     Mutant(
-        "who holds the lease now is looked at",
-        LEASE,
-        "        if self.holder != self.identity:\n            self._deadline = NEVER",
-        "        if self.holder is None:\n            self._deadline = NEVER",
-    ),
-    Mutant(
         "the lease is looked at before a binding is sent",
         BINDER,
         "self._connection.post(path, body, permit=self._leading)",
