@@ -83,7 +83,7 @@ MUTANTS = (
         "after 410 all is listed anew",
         REFLECTOR,
         'self._must_list, self.resource_version = True, ""\n                wait',
-        "wait",
+        "wait_again = True\n                wait",
     ),
     Mutant(
         "what a list has no more is gone",
