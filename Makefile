@@ -23,7 +23,7 @@ LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz
+.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz soak soak-mutants
 .DEFAULT_GOAL := demo
 
 # Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
@@ -133,6 +133,16 @@ uncompiled: $(VENV)/dev.stamp
 # The same, recorded: fails for a kernel that no test called together with its twin (tests/support/called.py).
 twins: $(VENV)/dev.stamp
 	env NUMBA_DISABLE_JIT=1 PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(UNCOMPILED) -p support.called
+
+# The live scheduler on a simulated cluster, for so many simulated hours, each seed another story of faults.
+HOURS ?= 100
+SEED  ?= 1000
+soak: $(VENV)/dev.stamp library
+	$(LEASH) $(BIN)/python tests/simulated/soak.py --hours $(HOURS) --first $(SEED)
+
+# Rules of the live path that are broken, one at a time: a seed has to find each within a minute of processor time.
+soak-mutants: $(VENV)/dev.stamp library
+	$(LEASH) $(BIN)/python tests/simulated/mutants.py
 
 # What users get is the wheel: build it, install it alone, run it outside the checkout.
 smoke: $(VENV)/dev.stamp

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable
 
 import msgspec
@@ -20,7 +19,7 @@ from slacktide.kube.client.kinds import Malformed, encode
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND
 from slacktide.kube.client.timestamps import Instant
-from slacktide.kube.clock import steady_seconds
+from slacktide.kube.clock import steady_seconds, wall_seconds
 from slacktide.kube.resources.objects import LEASE
 from slacktide.kube.resources.workloads import Lease, LeaseSpec
 
@@ -118,7 +117,7 @@ class LeaderElection:
         if not held or self._lease is None:
             return
         spec = msgspec.structs.replace(
-            self._lease.spec, holder_identity=None, lease_duration_seconds=1, renew_time=Instant(time.time())
+            self._lease.spec, holder_identity=None, lease_duration_seconds=1, renew_time=Instant(wall_seconds())
         )
         try:
             try:
@@ -222,7 +221,7 @@ class LeaderElection:
         self._read(answer)
 
     def _spec(self, before: LeaseSpec) -> LeaseSpec:
-        now = Instant(time.time())
+        now = Instant(wall_seconds())
         ours = before.holder_identity == self.identity
         return msgspec.structs.replace(
             before,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import time
 from collections.abc import Callable, Mapping
 
 from slacktide.config import Config
@@ -14,7 +13,7 @@ from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.reservations import Nomination
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
-from slacktide.kube.clock import Clock, steady_seconds
+from slacktide.kube.clock import Clock, steady_seconds, work_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.mirror.cluster import ClusterMirror
@@ -126,6 +125,7 @@ class Scheduler:
                 LOG.info("standing by as %s", self.identity)
                 await self.election.acquired()
                 tasks.append(group.create_task(self._end_with_the_lease(self.election)))
+                await self.watches.up_to_date()
             term = self.lead(journal, await self._load())
             tasks += [group.create_task(one) for one in term.running()]
             try:
@@ -151,7 +151,7 @@ class Scheduler:
 
     def lead(self, journal: Journal | None, ledgers: Mapping[str, Availability]) -> Term:
         """Begin a term from ``ledgers``, by the UID of their controllers; nothing runs as yet."""
-        began = time.perf_counter()
+        began = work_seconds()
         tools = Tools(
             self.connection, self.config, self.mirror, self.watches, self.recorder, self.clock, self.leading,
             self.counts, self.ledgers, self.told,
@@ -162,7 +162,7 @@ class Scheduler:
         nodes = sum(map(self.mirror.is_ours, engine.hosts))
         LOG.info(
             "leading as %s: %d nodes, %d pods, %d ledgers read, in %.2f s",
-            self.identity, nodes, len(engine.pods), len(ledgers), time.perf_counter() - began,
+            self.identity, nodes, len(engine.pods), len(ledgers), work_seconds() - began,
         )  # fmt: skip
         return self.term
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,7 +20,7 @@ from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
-from slacktide.kube.clock import LATER
+from slacktide.kube.clock import LATER, work_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
@@ -224,10 +223,10 @@ class Term(FeedListener):
                 self._look_again_at_leisure(loop)
             if not self.engine.anybody_waits() and not self.engine.is_to_plan(self._tools.clock()):
                 continue
-            began = time.perf_counter()
+            began = work_seconds()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known
                 await self._turns.through(self._pass())
-            took = time.perf_counter() - began
+            took = work_seconds() - began
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes
             longest = min(watchdog, self.engine.until_crossing(self._tools.clock()) + LATER)
@@ -283,12 +282,12 @@ class Term(FeedListener):
         while True:
             await self._behind.wait()
             await self.gate.passed()
-            began = time.perf_counter()
-            while not self.feed.catching_up.is_over and time.perf_counter() - began < SLICE_SECONDS:
+            began = work_seconds()
+            while not self.feed.catching_up.is_over and work_seconds() - began < SLICE_SECONDS:
                 self.feed.catching_up.one()
             if self.feed.catching_up.is_over:
                 self._behind.clear()
-            await asyncio.sleep(time.perf_counter() - began)
+            await asyncio.sleep(work_seconds() - began)
 
     def _waits(self, uid: str) -> bool:
         one = self.engine.pods.get(uid)

@@ -122,7 +122,7 @@ def test_a_node_that_joins_takes_the_pod_at_once_and_its_reservation_is_given_ba
     # Nobody waits for the victim to go any more, and it may never go: it is given up at the same time.
     assert scene.reservations.overdue(FOREVER) == []
     assert scene.reservations.overdue(FOREVER + 1.0) == ["low-0"]
-    assert scene.reservations.ended("low-0") == []
+    assert scene.reservations.ended("low-0", scene.engine) == []
     assert scene.reservations.overdue(FOREVER + 1.0) == []
     one = scene.engine.pods["gold"]
     assert (one.host, types.STATES[one.state], one.bound) == ("new", "placed", False)
@@ -179,7 +179,7 @@ def test_room_that_another_victim_still_takes_is_no_room() -> None:
     scene.engine.desired("second", 0, LATER)
     scene.engine.gone("second", LATER + 1.0)
     assert scene.look() == []
-    scene.reservations.ended("low-0" if second.host == "node-0" else "low-1")
+    scene.reservations.ended("low-0" if second.host == "node-0" else "low-1", scene.engine)
     assert scene.look() == [("gold", second.host)]
 
 
@@ -272,7 +272,7 @@ class Play:
     def _go(self, uid: str) -> None:
         self.scene.engine.desired(self.scene.engine.pods[uid].key, 0, self.now)
         self.scene.engine.gone(uid, self.now)
-        for decision in self.scene.reservations.ended(uid):
+        for decision in self.scene.reservations.ended(uid, self.scene.engine):
             self.scene.engine.bound(decision.uid, self.now)
 
 

@@ -27,7 +27,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=found.monotonic))
+    monkeypatch.setattr(rate_limit, "monotonic_seconds", found.monotonic)
     slow = SimpleNamespace(sleep=found.sleep, CancelledError=asyncio.CancelledError)
     monkeypatch.setattr(rate_limit, "asyncio", slow)
     return found

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from types import SimpleNamespace
 from typing import Any, cast
 
 import msgspec
@@ -110,7 +109,7 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
 
     async def play(under_way: int) -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
         term, writer = led(server, load_live(), lambda: NOW + loop.time(), [100] * 1_000, under_way)
         task = asyncio.ensure_future(writer.run())
         await asyncio.sleep(BUSY_SECONDS + 10.0)
@@ -139,7 +138,7 @@ def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound
 
     async def play() -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
         term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads)
         decided = [float("-inf")]
         monkeypatch.setattr(writer, "_latest", lambda: decided[0])
@@ -198,7 +197,7 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(rate_limit, "time", SimpleNamespace(monotonic=loop.time))
+        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
 
         def clock() -> float:
             return NOW + loop.time()

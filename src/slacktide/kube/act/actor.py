@@ -76,10 +76,13 @@ class Actor:
         return self._binder.waiting + self._evictor.waiting
 
     def expect(self, decisions: Iterable[Decision]) -> None:
-        """All decisions of a pass, before any is carried out: pods of a group wait for each other."""
+        """All decisions of a pass, before any is carried out: pods of a group wait for each other, and the room of all
+        victims is free in the engine by now, which those who are carried out first must not take for theirs."""
         self._taken_back.clear()
         for decision in decisions:
             self._muster.begins(decision.uid)
+            for victim in decision.victims:  # also on other nodes, where they are of a group that goes as a whole
+                self.reservations.goes(victim.uid, self.feed.engine.pods[victim.uid].host)
 
     def carry_out(self, decision: Decision) -> bool:
         """Begin to carry out a decision that the engine has just made; whether its victims have to go."""
@@ -90,14 +93,13 @@ class Actor:
             is_stale = True
         if is_stale:
             for victim in decision.victims:
+                self.reservations.stays(victim.uid)
                 self._taken_back.add(self.feed.engine.pods[victim.uid].host)
                 self.feed.engine.spared(victim.uid, self.clock())
             return False
         self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
         self.latest = self.clock()
         uids = {victim.uid for victim in decision.victims}
-        for uid in uids:  # also from other nodes, where they are of a group that goes as a whole
-            self.reservations.goes(uid, self.feed.engine.pods[uid].host)
         outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
         if not outstanding:
             self._has_its_place(decision)
@@ -221,7 +223,7 @@ class Actor:
         group, _ = self._muster.leaves(uid)
         if group:
             self._disband(group, "one of its pods is gone")
-        for decision in self.reservations.ended(uid):
+        for decision in self.reservations.ended(uid, self.feed.engine):
             self._has_its_place(decision)
 
     def confirmed(self, uid: str) -> None:
@@ -320,6 +322,8 @@ class Actor:
             one = engine.pods.get(uid)
             if one is not None and one.state == types.LEAVING:
                 engine.spared(uid, self.clock())
+                for other in self.reservations.beyond(engine, uid):
+                    self.give_up(other, f"others stay on {one.host} after all", at_once=True)
                 engine.displace(uid, self.clock())  # it was told to go, and counts as disrupted
                 engine.doomed(uid)
                 self.feed.succeed(one.key, uid)

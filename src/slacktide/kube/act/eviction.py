@@ -114,6 +114,7 @@ class Evictor:
         elif self.leading():
             await self._gate.passed()
             self._spare(victim, decision)
+            self._takes_its_room(victim)
 
     def is_wanted(self, decision: Decision) -> bool:
         """Whether victims of a decision shall still go: it is the one that its pod waits for, and we lead."""
@@ -162,6 +163,7 @@ class Evictor:
             self._has_evicted(victim, decision, beneficiary)
         elif self.leading():
             self._spare(victim, decision)
+            self._takes_its_room(victim)
 
     async def _hears_of_its_end(self, victim: FedPod) -> None:
         while victim.key and self.leading():
@@ -186,6 +188,7 @@ class Evictor:
             if self.leading():
                 await self._unmark(victim, marked)
                 self._spare(victim, decision)
+                self._takes_its_room(victim)
         except ApiError as error:
             if error.status != NOT_FOUND:
                 await self._unmark(victim, marked)
@@ -234,6 +237,14 @@ class Evictor:
         if self.is_wanted(decision):
             why = f"{'/'.join(victim.namespaced_name)} is not evicted: {reason}{self._rest_of_group(victim, decision)}"
             self.listener.give_up(decision.uid, why, at_once=True)
+        self._takes_its_room(victim)
+
+    def _takes_its_room(self, victim: FedPod) -> None:
+        """A victim stays, on whose room others than its beneficiary may have counted, too."""
+        one = self.feed.engine.pods.get(victim.uid)
+        if one is not None and one.state == types.PLACED:
+            for uid in self.reservations.beyond(self.feed.engine, victim.uid):
+                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} stays after all", at_once=True)
 
     def _goes_with(self, victim: FedPod) -> str:
         """The pod group that a victim belongs to, if that goes as a whole; else empty."""

@@ -8,7 +8,7 @@ beneficiary does not come any more.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
@@ -62,9 +62,7 @@ class Reservations:
         uid, node = nomination.decision.uid, nomination.decision.host
         self.nominations[uid] = nomination
         self._nodes.setdefault(node, _Node()).expected.add(uid)
-        for other in nomination.outstanding:
-            self._awaited.setdefault(other, set()).add(uid)
-            self._patience.setdefault(other, until)
+        self._await(nomination, tuple(nomination.outstanding), until)
 
     def told(self, uid: str, until: float) -> None:
         """A pod is being told to go, and should have gone ``until`` then."""
@@ -89,17 +87,32 @@ class Reservations:
         self._changed(node)
         return nomination
 
-    def ended(self, uid: str) -> list[Decision]:
-        """A pod is no more; decisions whose places are free by that."""
+    def ended(self, uid: str, engine: Engine) -> list[Decision]:
+        """A pod is no more; decisions whose places are free by that.
+
+        Another one may have gone at once where there was room for it just then: who counted on that room waits for
+        those who go besides.
+        """
         self._gone(uid)
         free = []
         for one in sorted(self._awaited.pop(uid, ())):
             nomination = self.nominations[one]
             nomination.outstanding.discard(uid)
-            if not nomination.outstanding:
+            if nomination.outstanding:
+                continue
+            node = self._nodes[nomination.decision.host]
+            if node.going and not _has_room(engine, nomination.decision, node.going, node.expected - {one}):
+                self._await(nomination, node.going, math.inf)
+            else:
                 self.drop(one)
                 free.append(nomination.decision)
         return free
+
+    def _await(self, nomination: Nomination, others: Iterable[str], until: float) -> None:
+        nomination.outstanding.update(others)
+        for other in others:
+            self._awaited.setdefault(other, set()).add(nomination.decision.uid)
+            self._patience.setdefault(other, until)
 
     def overdue(self, now: float) -> list[str]:
         """Pods that should have gone by now, and for which no place waits any more."""
@@ -120,6 +133,17 @@ class Reservations:
         own = {victim.uid for victim in decision.victims}
         others = node.going - own
         return others if others and not fits(engine, decision, others, node.expected - {decision.uid}) else set()
+
+    def beyond(self, engine: Engine, stays: str) -> Iterator[str]:
+        """Pods for which there is no room any more as this one stays on its node after all, the last decided first:
+        what its beneficiary would have left over was theirs. Each is to be given up before the next is asked for."""
+        one = engine.pods[stays]
+        demand = engine.specs[one.spec].demand
+        while expected := self._nodes[one.host].expected if one.host in self._nodes else ():
+            room = engine.room(one.host)
+            if all(room.get(name, 0) >= 0 for name, amount in demand if amount):
+                return
+            yield next(uid for uid in reversed(self.nominations) if uid in expected)
 
     def _gone(self, uid: str) -> None:
         self._patience.pop(uid, None)
@@ -142,9 +166,12 @@ def fits(engine: Engine, decision: Decision, going: Iterable[str] = (), expected
     Of rules about neighbours the engine knows only how they are once those have gone.
     """
     spec = engine.specs[engine.pods[decision.uid].spec]
-    if spec.placement.rules:
-        return False
-    room = engine.room(decision.host)
+    return not spec.placement.rules and _has_room(engine, decision, going, expected)
+
+
+def _has_room(engine: Engine, decision: Decision, going: Iterable[str], expected: Iterable[str]) -> bool:
+    """The same, whatever its rules about neighbours."""
+    spec, room = engine.specs[engine.pods[decision.uid].spec], engine.room(decision.host)
     comes = () if engine.pods[decision.uid].host == decision.host else (decision.uid,)  # else it counts there already
     for sign, uids in ((-1, going), (-1, comes), (1, expected)):
         for uid in uids:

@@ -12,7 +12,6 @@ import logging
 import os
 import ssl
 import tempfile
-import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
@@ -21,6 +20,7 @@ from urllib.parse import urlsplit
 from slacktide.errors import ConfigError
 from slacktide.kube.client.exec_plugin import ExecPlugin
 from slacktide.kube.client.kubeconfig import ClusterEntry, UserEntry, namespace_in, read_kubeconfig
+from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
 SERVICE_ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
@@ -84,7 +84,7 @@ class TokenFile:
         except (OSError, ConfigError):
             # The old token may be valid for another hour, and the file may come back.
             LOG.warning("cannot read the token file %s; the last token stays in use", self.path)
-            self.valid_until = time.monotonic() + FILE_CHECK_SECONDS
+            self.valid_until = monotonic_seconds() + FILE_CHECK_SECONDS
         return False
 
     def _read(self) -> None:
@@ -96,7 +96,7 @@ class TokenFile:
                 raise ConfigError(f"{self.path}: found an empty file, expected a token")
             self._header = f"Bearer {_plain(token, str(self.path))}"
             self._stamp = stamp
-        self.valid_until = time.monotonic() + FILE_CHECK_SECONDS
+        self.valid_until = monotonic_seconds() + FILE_CHECK_SECONDS
 
 
 class Executed:
@@ -113,7 +113,7 @@ class Executed:
         return self._header
 
     async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:
-        if not force and time.monotonic() < self.valid_until:
+        if not force and monotonic_seconds() < self.valid_until:
             return False
         found = await self.plugin.run()
         self._header = f"Bearer {_plain(found.token, 'the exec plugin')}" if found.token else None

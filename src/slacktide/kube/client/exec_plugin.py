@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +13,7 @@ import msgspec
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.timestamps import unix_seconds
+from slacktide.kube.clock import monotonic_seconds, wall_seconds
 
 PLUGIN_SECONDS = 60.0
 RENEW_BEFORE_SECONDS = 60.0
@@ -102,12 +102,12 @@ class ExecPlugin:
         pair = bool(status.client_certificate_data), bool(status.client_key_data)
         if found.api_version != self.api_version or not (status.token or all(pair)) or any(pair) != all(pair):
             raise ConfigError(f"{self.source}: exec {self.command}: {expected}")
-        life = max(expires - time.time(), 0.0)
+        life = max(expires - wall_seconds(), 0.0)
         return Obtained(
             status.token,
             status.client_certificate_data,
             status.client_key_data,
-            time.monotonic() + max(life - RENEW_BEFORE_SECONDS, life / 2, 1.0),
+            monotonic_seconds() + max(life - RENEW_BEFORE_SECONDS, life / 2, 1.0),
         )
 
 

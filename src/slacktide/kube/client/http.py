@@ -10,7 +10,6 @@ import asyncio
 import logging
 import random
 import socket
-import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
@@ -31,6 +30,7 @@ from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import AGAIN_SECONDS, MissingRights
 from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
 from slacktide.kube.client.status_codes import FORBIDDEN, TOO_MANY, UNAUTHORIZED, UNAVAILABLE
+from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
 
@@ -177,8 +177,8 @@ class Connection:
         sessions = [self._pooled, self._unpooled, *(one for old in self._closing.values() for one in old)]
         await asyncio.gather(*self._closing, *(one.close() for one in sessions), return_exceptions=True)
         # A request that was given up ends its TLS first; uvloop does not close before that.
-        until = time.monotonic() + GOODBYE_SECONDS
-        while any(one.fileno() >= 0 for one in self._sockets) and time.monotonic() < until:
+        until = monotonic_seconds() + GOODBYE_SECONDS
+        while any(one.fileno() >= 0 for one in self._sockets) and monotonic_seconds() < until:
             await asyncio.sleep(0.005)
 
     async def request(
@@ -211,7 +211,7 @@ class Connection:
         while True:
             if self.limiter.qps and not urgent:
                 await self.limiter.take()
-            if time.monotonic() >= self._access.credentials.valid_until:
+            if monotonic_seconds() >= self._access.credentials.valid_until:
                 await self._renew(force=False)
             session = self._unpooled if urgent else self._pooled
             headers = self._headers.get(content_type) or self._new_headers(content_type)
@@ -377,13 +377,13 @@ class Connection:
         Returns whether others than the refused ones are there now.
         """
         credentials = self._access.credentials
-        if not force and time.monotonic() < credentials.valid_until:
+        if not force and monotonic_seconds() < credentials.valid_until:
             return False
         async with self._renewing:
             current = self._headers.get(JSON, {})
             if force and refused is not None and current.get("Authorization") != refused.get("Authorization"):
                 return True  # Somebody else renewed them while we waited.
-            now = time.monotonic()
+            now = monotonic_seconds()
             if now < (self._refused_at + RENEW_PAUSE_SECONDS if force else credentials.valid_until):
                 return False  # The server also refuses the new ones, or somebody else renewed them while we waited.
             if force:

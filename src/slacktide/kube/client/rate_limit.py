@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import time
+
+from slacktide.kube.clock import monotonic_seconds
 
 
 class Limiter:
@@ -44,6 +45,6 @@ class Limiter:
 
     def _book(self) -> float:
         """Counts one request; seconds until it may be sent, at most 0 for now."""
-        now = time.monotonic()
+        now = monotonic_seconds()
         self._paid_until = max(self._paid_until, now - self.burst / self.qps) + 1.0 / self.qps
         return self._paid_until - now

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-import time
 from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
@@ -23,6 +22,7 @@ from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, identity_of
 from slacktide.kube.client.pages import pages
 from slacktide.kube.client.status_codes import FORBIDDEN, GATEWAY_TIMEOUT, GONE, NOT_FOUND
+from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
 
@@ -31,6 +31,7 @@ SLICE_SECONDS = 0.02
 SHORTEST_BACKOFF_SECONDS = 0.2
 LONGEST_BACKOFF_SECONDS = 3.0
 """The end of a pod that nobody saw counts from when it is noticed: longer pauses would make that worse."""
+TELLING_SECONDS = 0.005
 TOGETHER_SECONDS = 0.2
 """Within so many seconds all watches begin again once the API server answers one of them."""
 WATCH_SECONDS = 600.0
@@ -128,10 +129,23 @@ class Reflector(Generic[T]):
         self._missed_since, self._caught_up_at = float("-inf"), float("-inf")
         self.telling = False
         """Whether it is reading a list."""
+        self._asked = self._listed = 0
+        """How often a list was asked for by :meth:`renewed`, and how many of these have been told."""
+        self._watching: asyncio.Timeout | None = None
+
+    async def renewed(self) -> None:
+        """Lists anew, and returns when that was told: by then all is known that had been written before this call,
+        which a watch may tell of late."""
+        self._asked += 1
+        asked = self._asked
+        if self._watching is not None:
+            self._watching.reschedule(asyncio.get_running_loop().time())
+        while self._listed < asked:
+            await asyncio.sleep(TELLING_SECONDS)
 
     def away(self) -> float:
         """While it catches up with what it missed: seconds since it was lost. Else 0."""
-        now = time.monotonic()
+        now = monotonic_seconds()
         return now - self._missed_since if self.telling or now < self._caught_up_at else 0.0
 
     def age(self) -> float:
@@ -140,7 +154,7 @@ class Reflector(Generic[T]):
         A quiet watch shows life about once a minute, or where nothing of its kind ever changed, when it ends after
         ten minutes at most.
         """
-        return time.monotonic() - self._alive_at
+        return monotonic_seconds() - self._alive_at
 
     def is_dead(self) -> bool:
         """Whether there has been no sign of life for longer than a watch lasts."""
@@ -149,13 +163,16 @@ class Reflector(Generic[T]):
     async def run(self) -> None:
         """Lists and watches until cancelled."""
         while True:
-            began = time.monotonic()
+            began = monotonic_seconds()
             try:
-                if self._must_list:
+                if self._must_list or self._asked > self._listed:
+                    asked = self._asked
                     await self._list()
                     self._must_list = self.is_absent = self._missed = False
-                await self._watch()
-                if time.monotonic() - began >= SHORT_WATCH_SECONDS:
+                    self._listed = asked
+                if not await self._watched():
+                    continue
+                if monotonic_seconds() - began >= SHORT_WATCH_SECONDS:
                     continue
                 wait = self._backoff()
             except ApiError as error:
@@ -179,10 +196,10 @@ class Reflector(Generic[T]):
         Until it is seen, what happened meanwhile counts as of when it is. A watch that fails again at once, while
         others are answered, is not begun faster than otherwise.
         """
-        if time.monotonic() - self._hurried_at < LONGEST_BACKOFF_SECONDS:
+        if monotonic_seconds() - self._hurried_at < LONGEST_BACKOFF_SECONDS:
             await asyncio.sleep(seconds)
         elif await self._connection.presence.back(seconds):
-            self._hurried_at, self._failed_in_a_row = time.monotonic(), 0
+            self._hurried_at, self._failed_in_a_row = monotonic_seconds(), 0
             await asyncio.sleep(random.uniform(0.0, TOGETHER_SECONDS))
 
     async def _found_absent(self, tell: Callable[[], None]) -> None:
@@ -219,16 +236,16 @@ class Reflector(Generic[T]):
         return random.uniform(SHORTEST_BACKOFF_SECONDS, longest)
 
     def _alive(self) -> None:
-        self._alive_at = now = time.monotonic()
+        self._alive_at = now = monotonic_seconds()
         if self._lost_at is not None:
             self._missed_since, self._lost_at = self._lost_at, None
             self._caught_up_at = now + CATCHING_UP_SECONDS
 
     async def _breathe(self) -> None:
         """Gives the event loop its turn where we have kept it for long."""
-        if time.monotonic() - self._slice_began > SLICE_SECONDS:
+        if monotonic_seconds() - self._slice_began > SLICE_SECONDS:
             await asyncio.sleep(0)
-            self._slice_began = time.monotonic()
+            self._slice_began = monotonic_seconds()
 
     async def _list(self) -> None:
         self.lists += 1
@@ -252,12 +269,13 @@ class Reflector(Generic[T]):
                 await self._tell_difference(news, uids)
             finally:
                 self.telling = False
-            self._caught_up_at = time.monotonic() + CATCHING_UP_SECONDS  # reading and the handler may have taken long
+            # Reading and the handler may have taken long.
+            self._caught_up_at = monotonic_seconds() + CATCHING_UP_SECONDS
         self.resource_version = version
 
     async def _read(self, items: list[Raw], news: list[T | Malformed], uids: dict[tuple[str, str], str]) -> None:
         """Takes what is new or has changed out of a page of a list, and who is there; of the rest nothing is kept."""
-        self._slice_began = time.monotonic()
+        self._slice_began = monotonic_seconds()
         for item in items:
             identity = identity_of(item)
             if identity is None or self._known.get(identity.key) != identity:
@@ -294,6 +312,22 @@ class Reflector(Generic[T]):
             self._changed(found)
             await self._breathe()
 
+    async def _watched(self) -> bool:
+        """Watches until the API server ends it; whether it did, and the watch was not left to list anew."""
+        if self._asked > self._listed:
+            return False
+        try:
+            async with asyncio.timeout(None) as self._watching:
+                await self._watch()
+        except TimeoutError:
+            if self._asked == self._listed:
+                raise
+            self._lost_at = self._alive_at  # for so long it may have been behind
+            return False
+        finally:
+            self._watching = None
+        return True
+
     async def _watch(self) -> None:
         self.watches += 1
         query = {
@@ -308,7 +342,7 @@ class Reflector(Generic[T]):
             async for lines in stream:
                 self._alive()
                 self.accepted, self._missed = True, False
-                self._slice_began = time.monotonic()
+                self._slice_began = monotonic_seconds()
                 for line in lines:
                     await self._gate.passed()
                     self._told(line)

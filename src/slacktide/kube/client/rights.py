@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import logging
 import re
-import time
 from collections.abc import Callable
+
+from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
 
@@ -39,7 +40,7 @@ class MissingRights:
     """Rights that were refused and not granted since; one that has been missing for ``patience`` seconds is not waited
     for, until it is granted."""
 
-    def __init__(self, patience: float, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, patience: float, clock: Callable[[], float] = monotonic_seconds) -> None:
         self.since: dict[Right, float] = {}
         """Since when each is missing, by the steady ``clock``."""
         self._patience, self._clock = patience, clock

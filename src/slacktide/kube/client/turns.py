@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Generator
 from contextlib import closing
 from typing import TypeVar
+
+from slacktide.kube.clock import work_seconds
 
 T = TypeVar("T")
 
@@ -24,7 +25,7 @@ class Turns:
     Work that has no clock is told how much to do: :meth:`allowance` follows from how long the part before took.
     """
 
-    def __init__(self, budget: float, clock: Callable[[], float] = time.perf_counter) -> None:
+    def __init__(self, budget: float, clock: Callable[[], float] = work_seconds) -> None:
         self._budget, self._clock = budget, clock
         self._allowed = float(FIRST)
         self._asked: float | None = None

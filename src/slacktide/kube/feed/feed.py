@@ -404,6 +404,8 @@ class Feed(Changes, ABC):
         if not pod.key:
             key = self.enter(pod)
             self.replacements.replace_lost(key)
+            if pod.key:
+                return  # it was held back until then, and has just been told of
             if not key or self.succession.must_wait(key, pod.uid):
                 self.specs.unused(number)
                 pod.queue = fed_pod.BACKOFF if key else pod.queue

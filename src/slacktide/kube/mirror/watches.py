@@ -290,6 +290,11 @@ class Watches:
             except TimeoutError:
                 LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
+    async def up_to_date(self) -> None:
+        """Waits until all pods are known as they are at this instant, or later: of another leader's last bindings a
+        watch may tell only after its lease has ended."""
+        await self.reflectors[-1].renewed()  # pods come last
+
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
         several = (*self.reflectors, *self._devices, self._taint_rules, *self._groups)

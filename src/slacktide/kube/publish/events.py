@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import logging
-import time
 from collections import OrderedDict
 from typing import Any
 
@@ -19,6 +18,7 @@ from slacktide.kube.client.metadata import Part, Reference
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import CONFLICT, FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
 from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.clock import monotonic_seconds, wall_seconds
 
 LOG = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ class _EventSeries:
         self.note = ""
         self.count = 0
         self.written = 0
-        self.first = self.last = time.time()
-        self.seen = time.monotonic()
+        self.first = self.last = wall_seconds()
+        self.seen = monotonic_seconds()
         self.queued = False
 
 
@@ -88,7 +88,7 @@ class EventRecorder:
         self._limiter = Limiter(qps, burst)
         self._queue: asyncio.Queue[_EventSeries] = asyncio.Queue(capacity)
         self._known: OrderedDict[Key, _EventSeries] = OrderedDict()
-        self._numbers = itertools.count(time.time_ns())
+        self._numbers = itertools.count(int(wall_seconds() * 1e9))
 
     @property
     def pending(self) -> int:
@@ -107,7 +107,7 @@ class EventRecorder:
     ) -> None:
         """Notes an event down: ``reason`` is one word, ``note`` a sentence, ``event_type`` Normal or Warning."""
         key = (reference, reason, event_type, action, related.uid if related else "")
-        now = time.monotonic()
+        now = monotonic_seconds()
         series = self._known.get(key)
         if series is None or now - series.seen > REPEAT_SECONDS:
             series = _EventSeries(reference, reason, event_type, action, related)
@@ -116,7 +116,7 @@ class EventRecorder:
                 self._known.popitem(last=False)
         self._known.move_to_end(key)
         series.seen = now
-        series.last = time.time()
+        series.last = wall_seconds()
         series.count += 1
         series.note = note if len(note) <= LONGEST_NOTE else note[: LONGEST_NOTE - 3] + "..."
         self._enqueue(series)

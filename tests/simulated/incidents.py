@@ -1,0 +1,157 @@
+"""What fails: processes, connections, watches, nodes, clocks, the API server's memory; as a seed draws it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+from functools import partial
+
+from simulated.replica import Replica
+from simulated.world import World
+
+LONG_CUT, LONG_FREEZE = 60.0, 40.0
+STRIKING, MOMENT = 0.03, 0.06
+
+
+class Incidents:
+    """One after the other, ``pause`` seconds apart on average; several may last at once."""
+
+    def __init__(self, world: World, pause: float) -> None:
+        self._world, self._pause, self._chance = world, pause, world.chance
+        self._kinds: tuple[tuple[int, Callable[[], None]], ...] = (
+            (3, self.kill), (1, self.stop), (4, self.freeze), (4, self.cut), (1, self.cut_all), (3, self.end_watch),
+            (3, self.silence_watch), (3, self.expire_watch), (3, self.break_watches), (2, self.compact),
+            (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
+        )  # fmt: skip
+        self._nodes = 0
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._world.invariants.chosen = self.strike
+        draw = self._chance.of("incidents")
+        weights = [weight for weight, _ in self._kinds]
+        while True:
+            await asyncio.sleep(draw.expovariate(1.0 / self._pause))
+            ((_, kind),) = draw.choices(self._kinds, weights)
+            kind()
+
+    def heal(self) -> None:
+        """Nothing fails any more, and what is broken is mended."""
+        self._world.invariants.chosen = lambda _: None
+        self._world.weather.clear()
+        for one in self._world.replicas:
+            one.thaw()
+        for name in sorted(self._world.kubelets.down):
+            self._world.kubelets.come_back(name)
+
+    # -- processes -------------------------------------------------------------------------------------------------
+
+    def _one(self) -> Replica:
+        """The leader, more often than not."""
+        leader = self._world.leader
+        if leader is not None and self._chance.happens("incidents", 0.6):
+            return leader
+        return self._chance.one_of("incidents", self._world.replicas)
+
+    def strike(self, one: Replica) -> None:
+        """It has just decided: now and then it is struck within the moment in which that is carried out."""
+        if self._chance.happens("strikes", STRIKING):
+            acts: tuple[Callable[[], None], ...] = one.kill, partial(self.freeze, one), partial(self.cut, one)
+            act = self._chance.one_of("strikes", acts)
+            wait = MOMENT * self._chance.between("strikes", 0.0, 1.0) ** 2  # most is sent at once
+            self._world.loop.call_later(wait, act, context=Context())
+
+    def kill(self) -> None:
+        self._one().kill()
+
+    def stop(self) -> None:
+        self._one().stop()
+
+    def freeze(self, one: Replica | None = None) -> None:
+        one = one or self._one()
+        one.freeze()
+        wire = one.wire
+
+        def thaw() -> None:
+            if one.wire is wire:
+                one.thaw()
+
+        self._world.loop.call_later(self._chance.between("incidents", 0.5, LONG_FREEZE), thaw)
+
+    def cut(self, one: Replica | None = None) -> None:
+        self._world.begin((one or self._one()).cut_off(self._chance.between("incidents", 0.5, LONG_CUT)))
+
+    def cut_all(self) -> None:
+        """The API server is away."""
+        seconds = self._chance.between("incidents", 0.5, LONG_CUT)
+        for one in self._world.replicas:
+            self._world.begin(one.cut_off(seconds))
+
+    def step_clock(self) -> None:
+        wire = self._one().wire
+        if wire is not None:
+            wire.actor.stepped += self._chance.between("incidents", -60.0, 60.0)
+
+    # -- watches ---------------------------------------------------------------------------------------------------
+
+    def _watch(self, act: str) -> None:
+        connection = self._one().connection
+        watches = connection.watches() if connection is not None else []
+        if watches:
+            busy = [one for one in watches if one.resource.plural in ("pods", "nodes", "replicasets", "deployments")]
+            some = busy if busy and self._chance.happens("incidents", 0.8) else watches
+            getattr(self._chance.one_of("incidents", some), act)()
+
+    def end_watch(self) -> None:
+        self._watch("end")
+
+    def silence_watch(self) -> None:
+        self._watch("fall_silent")
+
+    def expire_watch(self) -> None:
+        self._watch("expire")
+
+    def break_watches(self) -> None:
+        """All of a process, as its connection breaks."""
+        connection = self._one().connection
+        for one in connection.watches() if connection is not None else ():
+            one.break_off()
+
+    def compact(self) -> None:
+        """The API server forgets what happened; some are behind then."""
+        self._world.store.compact_all(self._chance.whole("incidents", 0, 20))
+        self._world.api.forget_pages()
+        self.break_watches()
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def _node(self) -> str | None:
+        names = sorted(name for _, name in self._world.store.objects["nodes"])
+        up = [one for one in names if one not in self._world.kubelets.down]
+        return self._chance.one_of("incidents", up) if len(up) > 1 else None
+
+    def fail_node(self) -> None:
+        """It comes back under its name."""
+        name = self._node()
+        if name is not None:
+            self._world.kubelets.fail(name)
+            seconds = self._chance.between("incidents", 5.0, 500.0)
+            self._world.loop.call_later(seconds, self._come_back, name)
+
+    def _come_back(self, name: str) -> None:
+        if name in self._world.kubelets.down:
+            self._world.kubelets.come_back(name)
+
+    def lose_node(self) -> None:
+        """It is deleted; another machine of its name joins, or one of another name."""
+        name = self._node()
+        if name is not None:
+            self._world.kubelets.lose(name)
+            self._nodes += 1
+            other = name if self._chance.happens("incidents", 0.5) else f"spare-{self._nodes}"
+            self._world.loop.call_later(self._chance.between("incidents", 1.0, 60.0), self._join, other)
+
+    def _join(self, name: str) -> None:
+        if self._world.store.get("nodes", "", name) is None:
+            self._world.make_node(name, self._chance.whole("incidents", 3, 6))

@@ -1,0 +1,196 @@
+"""What users and operators do: scale, roll out, relabel, delete, drain; as a seed draws it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextvars import Context
+
+from simulated import pod_model
+from simulated.agents import is_active, on_node, remove
+from simulated.chance import Chance
+from simulated.resources import BY_NAME, Json, Refused, Target
+from simulated.world import CLASSES, NAMESPACE, NODE_LABEL, World, deployment, job, template
+
+NODES, DEPLOYMENTS, BUDGETS = BY_NAME["nodes"], BY_NAME["deployments"], BY_NAME["poddisruptionbudgets"]
+SIZES = (250, 500, 500, 1000, 1500)
+MOST_WORKLOADS = 7
+MEDDLING = 0.3
+
+
+class Users:
+    """One deed after the other, ``pause`` seconds apart on average."""
+
+    def __init__(self, world: World, pause: float) -> None:
+        self._world, self._pause = world, pause
+        self._chance: Chance = world.chance
+        self._made = 0
+        self._deeds: tuple[tuple[int, Callable[[], None]], ...] = (
+            (3, self.deploy), (2, self.run_job), (4, self.scale), (3, self.roll_out), (2, self.delete_workload),
+            (4, self.delete_pod), (2, self.bare_pod), (2, self.replace_bare_pod), (1, self.protect),
+            (1, self.unprotect), (2, self.cordon), (2, self.uncordon), (1, self.drain), (1, self.relabel),
+            (2, self.crash), (1, self.reclass),
+        )  # fmt: skip
+
+    def meddle(self, _: str, name: str) -> None:
+        """Something is on its way to a pod: now and then it meets another one of that name."""
+        if name.startswith("bare-") and self._chance.happens("meddling", MEDDLING):
+            self._world.loop.call_soon(self._replace, name, context=Context())
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        self._world.invariants.acted = self.meddle
+        weights = [weight for weight, _ in self._deeds]
+        draw = self._chance.of("users")
+        while True:
+            await asyncio.sleep(draw.expovariate(1.0 / self._pause))
+            ((_, deed),) = draw.choices(self._deeds, weights)
+            deed()
+
+    # -- workloads -------------------------------------------------------------------------------------------------
+
+    def deploy(self) -> None:
+        if len(self._world.store.objects["deployments"]) >= MOST_WORKLOADS:
+            return
+        self._made += 1
+        service, size = self._class(), self._chance.one_of("users", SIZES)
+        made = deployment(f"app-{self._made}", service, self._chance.whole("users", 1, 6), size)
+        self._world.make("deployments", made, NAMESPACE)
+
+    def run_job(self) -> None:
+        self._made += 1
+        at_once, size = self._chance.whole("users", 1, 4), self._chance.one_of("users", SIZES)
+        made = job(f"job-{self._made}", self._class(), at_once, at_once + self._chance.whole("users", 0, 3), size,
+                   self._chance.between("users", 5.0, 200.0))  # fmt: skip
+        self._world.make("jobs", made, NAMESPACE)
+
+    def scale(self) -> None:
+        if (found := self._some("deployments")) is not None:
+            found["spec"]["replicas"] = self._chance.whole("users", 0, 8)
+            self._changed("deployments", found)
+
+    def roll_out(self) -> None:
+        if (found := self._some("deployments")) is not None:
+            self._made += 1
+            found["spec"]["template"]["metadata"]["annotations"] = {"version": str(self._made)}
+            self._changed("deployments", found)
+
+    def reclass(self) -> None:
+        if (found := self._some("deployments")) is not None:
+            found["spec"]["template"]["metadata"]["labels"]["slacktide.io/class"] = self._class()
+            self._changed("deployments", found)
+
+    def delete_workload(self) -> None:
+        plural = self._chance.one_of("users", ("deployments", "jobs"))
+        if (found := self._some(plural)) is not None:
+            remove(self._world.api, plural, found)
+
+    # -- pods ------------------------------------------------------------------------------------------------------
+
+    def delete_pod(self) -> None:
+        if (found := self._some("pods")) is not None:
+            remove(self._world.api, "pods", found, self._chance.one_of("users", (None, None, 0, 1)))
+
+    def bare_pod(self) -> None:
+        """A pod that nobody makes again, by one of few names."""
+        name = f"bare-{self._chance.whole('users', 0, 3)}"
+        if self._world.store.get("pods", NAMESPACE, name) is None:
+            made = template(self._class(), name, self._chance.one_of("users", SIZES))
+            made["metadata"]["name"] = name
+            self._world.make("pods", made, NAMESPACE)
+
+    def replace_bare_pod(self) -> None:
+        """Another one of its name, at once."""
+        names = [key[1] for key in self._world.store.objects["pods"] if key[1].startswith("bare-")]
+        if names:
+            self._replace(self._chance.one_of("users", sorted(names)))
+
+    def _replace(self, name: str) -> None:
+        found = self._world.store.get("pods", NAMESPACE, name)
+        if found is not None:
+            remove(self._world.api, "pods", found, 0)
+            made = template(self._class(), name, self._chance.one_of("users", SIZES))
+            made["metadata"]["name"] = name
+            self._world.make("pods", made, NAMESPACE)
+
+    def crash(self) -> None:
+        found = self._some("pods")
+        if found is not None and found["spec"].get("nodeName"):
+            self._world.kubelets.crash(found)
+
+    # -- rules -----------------------------------------------------------------------------------------------------
+
+    def protect(self) -> None:
+        found = self._some("deployments")
+        if found is None or self._world.store.get("poddisruptionbudgets", NAMESPACE, found["metadata"]["name"]):
+            return
+        name = found["metadata"]["name"]
+        at_most = self._chance.whole("users", 0, 2)
+        spec: Json = {"selector": {"matchLabels": {"app": name}}}
+        spec |= {"maxUnavailable": at_most} if at_most else {"minAvailable": 1}
+        self._world.make("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec}, NAMESPACE)
+
+    def unprotect(self) -> None:
+        if (found := self._some("poddisruptionbudgets")) is not None:
+            remove(self._world.api, "poddisruptionbudgets", found)
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+
+    def cordon(self) -> None:
+        self._set_schedulable(False)
+
+    def uncordon(self) -> None:
+        self._set_schedulable(True)
+
+    def _set_schedulable(self, wanted: bool) -> Json | None:
+        found = self._some("nodes")
+        if found is not None:
+            spec = {key: value for key, value in found["spec"].items() if key != "unschedulable"}
+            found["spec"] = spec if wanted else spec | {"unschedulable": True}
+            self._changed("nodes", found)
+        return found
+
+    def drain(self) -> None:
+        """A node is cordoned, and its pods are evicted as their budgets allow."""
+        node = self._set_schedulable(False)
+        if node is None:
+            return
+        for pod in on_node(self._world.store, node["metadata"]["name"]):
+            metadata = pod["metadata"]
+            self._world.invariants.drained.add(metadata["uid"])
+            try:
+                pod_model.evict(
+                    self._world.store, Target(BY_NAME["pods"], metadata["namespace"], metadata["name"], "eviction"), {}
+                )
+            except Refused:
+                continue  # its budget
+
+    def relabel(self) -> None:
+        """A node is given to the scheduler, or taken from it."""
+        found = self._some("nodes")
+        if found is not None:
+            labels = found["metadata"]["labels"]
+            if NODE_LABEL in labels and self._chance.happens("users", 0.4):
+                del labels[NODE_LABEL]
+            else:
+                labels[NODE_LABEL] = "true"
+            self._changed("nodes", found)
+
+    # -- helpers ---------------------------------------------------------------------------------------------------
+
+    def _class(self) -> str:
+        return self._chance.one_of("users", CLASSES)[0]
+
+    def _some(self, plural: str) -> Json | None:
+        """One of them, to change; of pods one that is not over."""
+        found = sorted(
+            key for key, one in self._world.store.objects[plural].items() if plural != "pods" or is_active(one)
+        )
+        return self._world.store.copy(plural, *self._chance.one_of("users", found)) if found else None
+
+    def _changed(self, plural: str, body: Json) -> None:
+        metadata = body["metadata"]
+        before = self._world.store.get(plural, metadata.get("namespace", ""), metadata["name"])
+        if before is not None and before.get("spec") != body.get("spec"):
+            metadata["generation"] += 1
+        self._world.store.write(BY_NAME[plural], body)
