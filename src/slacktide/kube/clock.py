@@ -41,6 +41,7 @@ def wall_seconds() -> float:
     """Seconds since 1970, as the machine has them: somebody may set that clock."""
     return _sources.get().wall()
 
+
 LATER = 0.001
 """Seconds after the instant that a timer was set for: by then it has come by these clocks, too."""
 
