@@ -2,10 +2,10 @@
 
     python bench/cliffs.py [--case NAME ...] [--policy NAME ...] [--repeats 3] [--scale 1]
 
-Each case is a cluster that is full, and an instant or a while that is measured, without what leads there. Seconds are
-processor seconds of the kernels, the shortest of all repetitions (what others do makes a run longer, never shorter);
-operations and bound checks are exact counts. The last column is the exponent of growth from the smallest size on: 1 is
-linear in the size, 0 constant.
+Each case is a cluster that is full, and an instant or a while that is measured, without what leads there. Times are
+processor time of the kernels, the shortest of all repetitions (what others do makes a run longer, never shorter).
+Operations and bound checks are exact counts, of the largest size. The last column is the exponent of growth from the
+smallest size to the largest: 1 is linear in the size, 0 constant.
 
 preempting        500 gold instances come at once, of so many demands; each must preempt, and can on each host
 large request     all instances of one request preempt in one pass; each can on each host
@@ -41,7 +41,7 @@ PASSES = 200
 """Events of a while."""
 WAITING_DEMANDS = (1.5, 2.0, 3.0)
 """Cores that those ask for who fit nowhere."""
-HEAD = ("case", "settings", "size", "processor ms", "µs per unit", "unit", "operations", "bound checks", "exponent")
+HEAD = ("case", "settings", "sizes", "µs at each", "per", "operations", "bound checks", "exponent")
 POLICIES: dict[str, dict[str, Any]] = {
     "priority": {"policy.name": "priority"},
     "share": {"policy.overload": "share"},
@@ -181,20 +181,21 @@ def forget(_: object) -> None:
 
 
 def measured(name: str, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
-    """A line for each size."""
-    case, first = CASES[name], None
+    """The line of a case under a policy."""
+    case, points, micros = CASES[name], [], []
     config = settings("recommended", {**POLICIES[policy], **case.values})
     for full in case.sizes:
         size = max(int(full * scale), 8)
         tell(name, policy, f"{size:,}")
         load = case.made(size)
         runs = [once(load, config) for _ in range(repeats)]
-        spent = min(one.seconds for one in runs)
-        first = first or Point(size, spent)
-        yield [
-            *(name, policy, f"{size:,}", f"{spent * 1e3:.2f}", f"{spent / load.units * 1e6:.2f}", case.unit),
-            *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", exponent(first, Point(size, spent))),
-        ]
+        points.append(Point(size, min(one.seconds for one in runs)))
+        micros.append(f"{points[-1].spent / load.units * 1e6:.2f}")
+    sizes = "; ".join(f"{int(one.size):,}" for one in points)
+    yield [
+        *(name, policy, sizes, "; ".join(micros), case.unit),
+        *(f"{runs[0].operations:,}", f"{runs[0].bound_checks:,}", exponent(points[0], points[-1])),
+    ]
 
 
 def tiny() -> None:

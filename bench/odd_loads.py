@@ -3,8 +3,8 @@
     python bench/odd_loads.py [--case NAME ...] [--policy NAME ...] [--repeats 3] [--scale 1]
 
 The larger size has four times as many requests. Where hosts are many for each request, they are as many in both, so
-that an exponent of 0 is a cost of a request that does not grow. Processor seconds of the simulation alone, the shortest
-of all repetitions.
+that an exponent of 0 is a cost of a request that does not grow. Processor time of the simulation alone, the shortest of
+all repetitions; counts are of the larger size.
 
 many classes      200 service classes, each with a promise and a rank of its own
 many terms        a term of its own for each 20 requests
@@ -44,7 +44,10 @@ from slacktide.model import (
 )
 from slacktide.model.workload import AGGREGATED
 
-HEAD = ("case", "settings", "requests", "hosts", "µs per request", "operations", "bound checks", "passes", "exponent")
+HEAD = (
+    *("case", "settings", "requests", "hosts", "µs per request at each"),
+    *("operations", "bound checks", "passes", "exponent"),
+)
 POLICIES: dict[str, dict[str, Any]] = {"priority": {"policy.name": "priority"}, "recommended": {}}
 LIFE = 600.0
 """Mean seconds of a request."""
@@ -206,20 +209,20 @@ CASES: dict[str, tuple[Callable[[int], Load], int]] = {
 
 
 def measured(name: str, policy: str, repeats: int, scale: float) -> Iterator[list[str]]:
-    """A line for each size."""
-    made, size = CASES[name]
-    first = None
+    """The line of a case under a policy."""
+    (made, size), points = CASES[name], []
     for count in (int(size * scale), int(size * scale) * FACTOR):
         tell(name, policy, f"{count:,}")
         load = made(count)
         config = settings("recommended", {**POLICIES[policy], "simulation.end": load.end})
         runs = [simulated(load.workload, load.hosts, config) for _ in range(repeats)]
-        each, result = min(one.seconds for one in runs) / count * 1e6, runs[0].result
-        first = first or Point(count, each)
-        yield [
-            *(name, policy, f"{count:,}", f"{len(load.hosts):,}", f"{each:.2f}", f"{result.operations:,}"),
-            *(f"{result.bound_checks:,}", f"{result.pass_count:,}", exponent(first, Point(count, each))),
-        ]
+        points.append(Point(count, min(one.seconds for one in runs) / count * 1e6))
+    result = runs[0].result
+    yield [
+        *(name, policy, "; ".join(f"{int(one.size):,}" for one in points), f"{len(load.hosts):,}"),
+        *("; ".join(f"{one.spent:.2f}" for one in points), f"{result.operations:,}", f"{result.bound_checks:,}"),
+        *(f"{result.pass_count:,}", exponent(*points)),
+    ]
 
 
 def tiny() -> None:

@@ -3,9 +3,9 @@
     python bench/options.py [--seeds 5] [--input validation1 lower higher] [--lines priority recommended]
 
 A table per input: preemptions, and mean, least availability and fulfilment of silver and bronze in the accounting
-``restart`` (gold too where it is not fulfilled). Validation 1: means over the seeds (fulfilment, too), watchdog
-30 s, hot start-up times for every start; one-hour files: seed 0, watchdog 10 s, hot and cold. Alpha 22.37107 s
-and 3,600 s everywhere. Needs the published inputs.
+``restart`` (gold too where it is not fulfilled). Settings that come out as earlier ones are named below the table.
+Validation 1: means over the seeds (fulfilment, too), watchdog 30 s, hot start-up times for every start; one-hour
+files: seed 0, watchdog 10 s, hot and cold. Alpha 22.37107 s and 3,600 s everywhere. Needs the published inputs.
 """
 
 from __future__ import annotations
@@ -110,6 +110,18 @@ def row(name: str, outcomes: Sequence[Outcome]) -> list[str]:
     return cells
 
 
+def distinct(rows: Sequence[list[str]]) -> tuple[list[list[str]], str]:
+    """The lines that differ from all before them, and a list of what comes out as one of these."""
+    first: dict[tuple[str, ...], list[str]] = {}
+    same: dict[str, list[str]] = {}
+    for one in rows:
+        earlier = first.setdefault(tuple(one[1:]), one)
+        if earlier is not one:
+            of = earlier[0].partition(" = published")[0]
+            same.setdefault(of, []).append(one[0].removeprefix("recommended, " if of == "**recommended**" else ""))
+    return list(first.values()), "\n".join(f"- The same as {of}: {'; '.join(names)}" for of, names in same.items())
+
+
 def main() -> None:
     """Print a table per input."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -146,7 +158,8 @@ def main() -> None:
 
         if len(arguments.input) > 1:
             print(f"{which}\n")
-        print(table(HEAD, each(wanted, runs)) + "\n", flush=True)
+        shown, same = distinct(list(each(wanted, runs)))
+        print(f"{table(HEAD, shown)}\n\n{same}".rstrip() + "\n", flush=True)
 
 
 if __name__ == "__main__":
