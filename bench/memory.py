@@ -35,6 +35,7 @@ STEPS = {
     "availability over all": ("slacktide.metrics", "over_all"),
 }
 """Functions that are a step, where those who call them look them up."""
+END = "the end"
 
 
 def resident() -> tuple[float, float]:
@@ -88,7 +89,7 @@ def inside(words: list[str]) -> None:
         code = command(words)
     if code:
         sys.exit(code)
-    watch.between("the end")
+    watch.between(END)
     print(json.dumps({"rows": watch.rows, "most": watch.most}))
 
 
@@ -99,7 +100,7 @@ def measured(workload: Path, hosts: Path, words: list[str]) -> list[list[str]]:
         done = subprocess.run([sys.executable, __file__, "--inside", *named], stdout=subprocess.PIPE, check=True)
         _, text = slacktide(*named, "--json")
     found = json.loads(done.stdout)
-    lines = [[name, f"{peak:.0f}", f"{left:.0f}"] for name, peak, left in found["rows"]]
+    lines = [[name, f"{peak:.0f}", f"{left:.0f}"] for name, peak, left in found["rows"] if name in (*STEPS, END)]
     return [*lines, ["the command", f"{json.loads(text)['peak_rss_mb']:.0f}", ""]]
 
 

@@ -7,7 +7,7 @@ switches at their defaults, with each exact one off, and with each published ine
 also with all exact ones off, which takes minutes. Processor seconds are of the simulation alone, decision log kept;
 they are medians, but a run that takes longer than
 ten seconds is not repeated. Decisions are compared by a hash over the whole decision log: instants, requests,
-hosts and victims. Needs the published inputs.
+hosts and victims; what came of them stands in a line only where they are others. Needs the published inputs.
 """
 
 from __future__ import annotations
@@ -104,12 +104,13 @@ def main() -> None:
             log.append(found.decisions)
             result = found.result
             counts = [millions(result.operations), millions(result.bound_checks), f"{seconds:.2f}"]
-            same = "same" if found.decisions == log[0] else "**other**"
             got = [
                 f"{share(one.availability['restart'].mean)}, {one.fulfilment['restart']:.2%}"
                 for one in found.classes.values()
             ]
-            return [name, *counts, same, f"{result.preemptions:,}", *got]
+            if len(log) > 1 and found.decisions == log[0]:
+                return [name, *counts, "same", "", *("" for _ in got)]
+            return [name, *counts, "**other**" if len(log) > 1 else "", f"{result.preemptions:,}", *got]
 
         print(f"{policy}\n")
         print(table(HEAD, each(variants(arguments.naive), row)), "\n", flush=True)

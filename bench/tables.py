@@ -81,7 +81,6 @@ TABLES = (
     Table("growth", COSTS, f"growth.py --repeats 3 --folder {FOLDER}", f"--repeats 1 --scale .001 --folder {FOLDER}"),
     Table("memory", COSTS, "memory.py --set policy.name=priority", "--requests 2000 --hosts 20"),
     Table("threads", COSTS, "experiment_threads.py --repeats 3", "--repeats 1 --requests 500 --hosts 20 --seeds 1"),
-    Table("month-hundredth", COSTS, "month.py --fraction 0.01", "--fraction 0.0001"),
     Table("switches-priority", SAVED, "switches.py --repeats 3 --naive --policy priority",
           "--repeats 1 --naive --policy priority --end 30", published=True),
     Table("switches-qos-driven", SAVED, "switches.py --repeats 3 --policy better needed",
