@@ -1,6 +1,7 @@
 """How the time of a request grows with requests and with hosts, at fixed load, beside the least that it could take.
 
-    python bench/growth.py [--repeats 3] [--folder docs/figures]     measure, keep growth.csv, draw growth.svg from it
+    python bench/growth.py [--repeats 3]                             measure, print both tables
+    python bench/growth.py [--repeats 3] --folder docs/figures       measure, keep growth.csv, draw growth.svg from it
     python bench/growth.py --drawn-only [--folder docs/figures]      draw growth.svg from the growth.csv that is kept
 
 Three lines: ``light`` under the priority policy (load 0.8), the floor of it (bench/least.py), and ``cell`` under
@@ -196,15 +197,8 @@ def line(one: Point) -> list[str]:
     return [one.workload, f"{one.hosts:,}", f"{one.requests:,}", f"{one.seconds:.2f}", f"{one.each:.2f}", *counts]
 
 
-def ends(points: list[Point], curve: str) -> Iterator[Point]:
-    """The first and the last point of each line of a side; those between are in the table that is kept."""
-    for name in sorted(CLASSES):
-        mine = [one for one in points if (one.curve, one.workload) == (curve, name)]
-        yield from (mine[0], mine[-1])
-
-
 def main() -> None:
-    """Print both tables, and write the one that is kept and the figure."""
+    """Print both tables, or write the one that is kept and the figure, and print what shows it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of requests and hosts, to try the program (1)")
@@ -221,9 +215,11 @@ def main() -> None:
             print(f"{one.workload}, {one.hosts:,} hosts, {one.requests:,} requests: {one.each:.2f} µs", file=sys.stderr)
             points.append(one)
         announce(f", medians of {asked.repeats}:")
-        for curve in ("requests", "hosts"):
-            print(f"Against {curve}\n\n{table(HEAD, map(line, ends(points, curve)))}\n")
-        if asked.folder is not None:
+        if asked.folder is None:
+            for curve in ("requests", "hosts"):
+                rows = [line(one) for one in sorted(points, key=lambda one: one.workload) if one.curve == curve]
+                print(f"Against {curve}\n\n{table(HEAD, rows)}\n")
+        else:
             print(f"![{told(points)}](figures/growth.svg)")
             keep(asked.folder / "growth.csv", points)
             points = kept(asked.folder / "growth.csv")
