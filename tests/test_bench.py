@@ -77,6 +77,15 @@ def test_growth_of_cases_is_told_from_the_smallest_size_on() -> None:
 
 
 @pytest.mark.usefixtures("importing")
+def test_settings_that_come_out_as_earlier_ones_are_named_below_the_table() -> None:
+    options = loaded("options")
+    rows = [["**p** = a, b", "5"], ["`x`", "6"], ["`y`", "5"], ["**recommended**", "1"], ["recommended, `x`", "1"]]
+    shown, same = options.distinct([*rows, ["`z`", "6"]])
+    assert shown == [rows[0], rows[1], rows[3]]
+    assert same == "- The same as **p** = a, b: `y`\n- The same as **recommended**: `x`\n- The same as `x`: `z`"
+
+
+@pytest.mark.usefixtures("importing")
 def test_a_table_is_put_between_its_marks_with_what_it_was_measured_on(tmp_path: Path) -> None:
     tables = loaded("tables")
     page = tmp_path / "page.md"
