@@ -1,8 +1,8 @@
 """``python tests/mutation.py [WORD...]``: breaks one rule at a time in a copy of the tree, and shows that a test fails.
 
 Without words all mutants are tried, else those whose rule or file has one of them. Kernels run as plain Python, so that
-nothing is compiled. A mutant whose text is not in its file, or whose tests fail without it, is an error. The table that
-is printed stands in CONTRIBUTING.md. Exit code 1 where a mutant survives.
+nothing is compiled. A mutant whose text is not in its file, or whose tests fail without it, is an error. It says which
+test finds which mutant. Exit code 1 where one survives.
 """
 
 from __future__ import annotations

@@ -20,7 +20,6 @@ FILES = sorted({one for one in re.findall(r"`([\w/.-]+\.(?:py|md|toml|txt|json))
 FOLDERS = sorted(set(re.findall(r"`([\w/]+/)`", TEXT)))
 FUNCTIONS = re.findall(r"`([\w/]+\.py)`, (?:functions?|class) `(\w+)`(?:[,)]| and `(\w+)`)?", TEXT)
 IN_FILES = re.findall(r"`(\w+)` (?:in|of) `([\w/]+\.py)`", TEXT)
-CASES = re.findall(r"`([\w/]+\.py)::(\w+)[\[`]", TEXT)
 
 
 def paths(name: str) -> list[Path]:
@@ -44,7 +43,6 @@ def test_it_names_files_folders_and_functions() -> None:
     assert len(FILES) > 90
     assert len(FOLDERS) > 30
     assert len(FUNCTIONS) > 12
-    assert len(CASES) > 30
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -59,7 +57,7 @@ def test_named_folders_are_there(name: str) -> None:
 
 def test_named_functions_are_in_these_files() -> None:
     named = [(path, name) for path, *names in FUNCTIONS for name in names if name]
-    named += [(path, name) for name, path in IN_FILES] + CASES
+    named += [(path, name) for name, path in IN_FILES]
     missing = [one for one in named if not any(one[1] in defined(path) for path in paths(one[0]))]
     assert missing == []
 

@@ -6,7 +6,7 @@ import re
 
 from support.repository import REPOSITORY
 
-TABLE = re.compile(r"^## Plugin by plugin.*?\n(?=## )", re.DOTALL | re.MULTILINE)
+TABLE = re.compile(r"^## Plugin by plugin.*?\n(?=##)", re.DOTALL | re.MULTILINE)
 TEST = re.compile(r"`([a-z_/]+\.py)(?:::(test_\w+))?`")
 
 
