@@ -382,8 +382,8 @@ class Planner:
         longest = max((kind.span() for kind in there), default=0.0)
         for kind in self.kinds:
             kind.job = kind.is_short(longest)
+        busy, young = any(kind.turns_over() for kind in there), any(kind.is_young() for kind in there)
         services = [kind for kind in there if not kind.job]
-        busy, young = any(kind.turns_over() for kind in services), any(kind.is_young() for kind in services)
         windows = any(not kind.of_lives for kind in services)
         self.unrecorded = busy and not windows
         earn = any(not kind.of_lives or kind.slo < 1.0 for kind in services)

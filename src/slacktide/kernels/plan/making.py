@@ -103,7 +103,7 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
 def find_jobs(tb: State) -> bool:
     """Note which classes have jobs; whether the others can be planned for, if there are any; O(classes).
 
-    Promises over lives alone cannot where services come and go, nor before all have earned turns; a promise of 1 never
+    Promises over lives alone cannot where members come and go, nor before all have earned turns; a promise of 1 never
     earns one.
     """
     classes = views.classes(tb)
@@ -113,9 +113,10 @@ def find_jobs(tb: State) -> bool:
             longest = max(longest, members.span_of(tb, whole(c)))
     for c in range(len(classes)):
         classes[c]["job"] = members.is_short(classes[c], longest)
+        if classes[c]["alive"] > 0:
+            busy = busy or members.turns_over(classes[c])
+            young = young or members.is_young(classes[c])
         lasting = classes[c]["alive"] > 0 and not classes[c]["job"]
-        busy = busy or (lasting and members.turns_over(classes[c]))
-        young = young or (lasting and members.is_young(classes[c]))
         services = services or (lasting and (classes[c]["windowed"] != LIFETIME or classes[c]["slo"] < 1.0))
         windows = windows or (lasting and classes[c]["windowed"] != LIFETIME)
     views.control(tb)["unrecorded"] = busy and not windows
