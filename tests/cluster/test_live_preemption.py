@@ -251,14 +251,14 @@ def test_pods_that_may_not_preempt(place: Place) -> None:
 
 
 @scene
-def test_whoever_would_miss_its_own_promise_is_left_alone(place: Place) -> None:
+def test_a_bare_pod_is_left_alone_by_its_equals(place: Place) -> None:
     place.nodes(1, cpu="2")
     place.create("pods", high("first"))
     place.ready("first")
     time.sleep(LEAST + 1)
     place.create("pods", high("second"))
     place.create("pods", low("third"))
-    place.waits("second", r"preemption: 1 candidate\w* kept \w+ promise only if left alone")
+    place.waits("second", r"preemption: 1 candidate\w* run pods that nobody would make again")
     place.waits("third", r"preemption: ")
     time.sleep(2)
     assert evicted(place) == {}

@@ -6,6 +6,7 @@ import asyncio
 import http.client
 import json
 import ssl
+from collections import Counter
 from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
@@ -39,7 +40,7 @@ class Real:
 
     def send(self, method: str, path: str, body: Any, content_type: str) -> tuple[int, bytes]:
         host, port = self._parts.hostname or "", self._parts.port or 443
-        connection = http.client.HTTPSConnection(host, port, timeout=60, context=self._trust)
+        connection = http.client.HTTPSConnection(host, port, timeout=90, context=self._trust)
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": content_type, "Accept": JSON}
         try:
             connection.request(method, path, None if body is None else json.dumps(body), headers)
@@ -53,10 +54,13 @@ class Real:
         found = json.loads(data) if data[:1] == b"{" else {}
         return code, found.get("reason", "") if found.get("status") == "Failure" else "", found
 
-    def events(self, path: str, version: str) -> list[tuple[str, Json]]:
-        """What a watch tells of what happened since."""
-        _, data = self.send("GET", f"{path}?watch=1&resourceVersion={version}&timeoutSeconds=2", None, JSON)
-        told = [json.loads(line) for line in data.splitlines()]
+    def events(self, path: str, version: str, counts: Counter[str]) -> list[tuple[str, Json]]:
+        """What a watch tells of what happened since, of each namespace so much at least as is known to have."""
+        for seconds in (2, 5, 15, 60):  # a busy server begins to tell late
+            _, data = self.send("GET", f"{path}?watch=1&resourceVersion={version}&timeoutSeconds={seconds}", None, JSON)
+            told = [json.loads(line) for line in data.splitlines()]
+            if Counter(one["object"]["metadata"].get("namespace") for one in told) >= counts:
+                break
         return [(one["type"], one["object"]) for one in told]
 
 
@@ -125,7 +129,10 @@ def test_model_and_real_server_answer_alike_and_tell_of_the_same(lab: ControlPla
 
     with asyncio.Runner(loop_factory=WorldLoop) as runner:
         different, told = runner.run(play())
-    told_by_real = {name: real.events(path, versions[name]) for name, path in WATCHED.items()}
+    told_by_real = {
+        name: real.events(path, versions[name], Counter(one[1] for one in told[name] if one[1] in namespaces))
+        for name, path in WATCHED.items()
+    }
     for name in namespaces:
         cleared(real, name)
         remove_namespace(lab.api, name)

@@ -167,10 +167,10 @@ def _read(path: Path) -> _File:
         # The parser's own message shows the line, which may hold a token.
         line = error.problem_mark.line + 1 if error.problem_mark else 0
         raise ConfigError(f"{path}:{line}: {error.problem or 'no YAML'}; expected a kubeconfig in YAML") from None
-    except (yaml.YAMLError, ValueError, RecursionError):  # also a date that does not exist, and endless nesting
-        raise ConfigError(f"{path}: no YAML; expected a kubeconfig file") from None
     except msgspec.ValidationError as error:
         raise ConfigError(f"{path}: {error}") from None
+    except (yaml.YAMLError, ValueError, RecursionError):  # also a date that does not exist, and endless nesting
+        raise ConfigError(f"{path}: no YAML; expected a kubeconfig file") from None
 
 
 def _find(
