@@ -439,7 +439,7 @@ def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> 
     # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told whether
     # that one is protected: so it is known what the scheduler has heard of the budget.
     place.create("pods", high("asks", "1900m", nodeSelector={HOSTNAME: best}))
-    free, protected = "1 candidate kept their promise only if left alone", "1 candidate were protected by"
+    free, protected = "1 candidate run pods that nobody would make again", "1 candidate were protected by"
     until(lambda: free in place.reason("asks"), "its least running time is over")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "best"}}}
     place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})
