@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import shutil
 import struct
 import subprocess
@@ -15,6 +16,7 @@ import llvmlite.binding as llvm
 import pytest
 
 from slacktide.errors import KernelError
+from slacktide.kernels.ahead_of_time import __main__ as program
 from slacktide.kernels.ahead_of_time import building, linking
 from slacktide.kernels.ahead_of_time.translating import optimised, translated
 from slacktide.kernels.runtime import library
@@ -91,12 +93,23 @@ def test_what_is_there_is_not_built_again(tmp_path: Path) -> None:
     folder = tmp_path / "library"
     shutil.copytree(library.FOLDER, folder)
     before = {one.name: one.stat().st_mtime_ns for one in folder.iterdir()}
-    program = "import runpy, sys; runpy.run_module('slacktide.kernels.ahead_of_time', run_name='__main__')"
-    done = run(program, "--out", folder)
+    code = "import runpy, sys; runpy.run_module('slacktide.kernels.ahead_of_time', run_name='__main__')"
+    done = run(code, "--out", folder)
     assert done.returncode == 0, done.stderr
     assert {one.name: one.stat().st_mtime_ns for one in folder.iterdir()} == before
     said: dict[str, Any] = json.loads((folder / library.ABOUT).read_text())
     assert set(building.files(said)) == set(before)
+
+
+@pytest.mark.parametrize("words", [[], ["--here"]], ids=["every level", "here"])
+def test_a_processor_for_which_there_is_no_level_is_told_before_any_work(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    monkeypatch.setattr(sys, "argv", ["ahead_of_time", "--out", str(tmp_path), *words])
+    assert program.main() == 1
+    assert capsys.readouterr().err.startswith("Error: this processor (riscv64) has no library")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_what_does_not_describe_a_library_is_none(tmp_path: Path) -> None:

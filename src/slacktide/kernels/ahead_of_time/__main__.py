@@ -21,9 +21,12 @@ def main() -> int:
     parser.add_argument("--platform", choices=LEVELS, default=platform.machine(), help="machine that it is for")
     parser.add_argument("--here", action="store_true", help="only for the level of this processor")
     asked = parser.parse_args()
-    levels = list(LEVELS[asked.platform])
+    levels = list(LEVELS.get(asked.platform, ()))
     if asked.here:
         levels = fitting_levels(asked.platform, processor_flags())[:1]
+    if not levels:
+        sys.stderr.write(f"Error: this processor ({asked.platform}) has no library; Numba compiles the kernels\n")
+        return 1
     for name in [one for one in os.environ if one.startswith("NUMBA_")]:
         del os.environ[name]  # a library is the same whatever the environment asks of Numba
     if importlib.util.find_spec("numba") is None:

@@ -34,6 +34,7 @@ from slacktide.kube.feed.succession import Succession
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import Promised
@@ -544,12 +545,10 @@ class Feed(Changes, ABC):
 
     def follow_readiness(self, pod: FedPod) -> None:
         """Tell the engine whether a pod that runs is ready."""
-        found = next((one for one in pod.pod.status.conditions if one.type == "Ready"), None)
-        is_ready = found is not None and found.status == "True"
+        is_ready, since = condition_of(pod.pod, "Ready")
         if pod.protected_as != (pod.pod.status.phase, is_ready):
             pod.protected_as = pod.pod.status.phase, is_ready
             self._follow_budget(pod)
-        since = found.last_transition_time if found else None
         if not is_ready:
             if self.blame.not_ready(pod, since, self.away()):
                 self.listener.changed(pod.key)

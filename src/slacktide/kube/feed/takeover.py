@@ -21,8 +21,9 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.barrier import reference
 from slacktide.kube.mirror.departures import Departure
-from slacktide.kube.mirror.pod_record import End, PodRecord, condition_of, finished_at, grace
+from slacktide.kube.mirror.pod_record import End, PodRecord, finished_at, grace
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target, is_followed

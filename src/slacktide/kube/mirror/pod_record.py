@@ -8,6 +8,7 @@ from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.timestamps import happened, seen_at
 from slacktide.kube.resources.objects import Pod, PodSpec
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.causes import is_taken_for_lost
 from slacktide.kube.translate.pod_resources import INFEASIBLE, pending_resize
 
@@ -100,14 +101,6 @@ class PodRecord:
         """
         late_by_others = now - self.seen >= LATE_SECONDS
         return now if late_by_others else happened(self.pod.metadata.creation_timestamp, now, away)
-
-
-def condition_of(pod: Pod, name: str) -> tuple[bool, float | None]:
-    """Whether a condition is true, and since when it is as it is, seconds since 1970; None where that is not said."""
-    for one in pod.status.conditions:
-        if one.type == name:
-            return one.status == "True", one.last_transition_time
-    return False, None
 
 
 def finished_at(pod: Pod) -> float | None:

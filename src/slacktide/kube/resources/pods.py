@@ -265,3 +265,11 @@ class Pod(Part, frozen=True):
     metadata: Metadata
     spec: PodSpec
     status: PodStatus = PodStatus()
+
+
+def condition_of(pod: Pod, name: str) -> tuple[bool, float | None]:
+    """Whether a condition is true, and since when it is as it is, seconds since 1970; None where that is not said."""
+    for one in pod.status.conditions:
+        if one.type == name:
+            return one.status == "True", one.last_transition_time
+    return False, None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from slacktide.kube.resources.objects import Pod, PodDisruptionBudget
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.selectors import Selector, compiled
 from slacktide.kube.translate.unschedulable import Unschedulable
 
@@ -47,7 +48,7 @@ class Budgets:
         name = self.selecting(pod)
         if not name or pod.status.phase == PENDING:
             return ""
-        if name == SEVERAL or _is_ready(pod):
+        if name == SEVERAL or condition_of(pod, "Ready")[0]:
             return name
         return "" if _lets_unready_go(self.found[pod.metadata.namespace, name.partition("/")[2]]) else name
 
@@ -77,7 +78,3 @@ def _lets_unready_go(budget: PodDisruptionBudget) -> bool:
         return True
     status = budget.status
     return status.current_healthy >= status.desired_healthy > 0
-
-
-def _is_ready(pod: Pod) -> bool:
-    return any(one.type == "Ready" and one.status == "True" for one in pod.status.conditions)
