@@ -506,7 +506,6 @@ def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
     wrong = [
         service_class("gold", slo=95, rank=1),
         workload("Deployment", service_class="gold", namespace="lab", name="front"),
-        workload("Job", {APPROACH: "concurrent"}, name="digest"),
         workload("Deployment", {SLO: "0.9991"}, service_class="gold", name="front"),
     ]
     said = " ".join(kubectl.try_apply(item).error for item in wrong)
