@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -64,35 +65,35 @@ class Counters:
         return sorted({c for mark in placement.marks for c in self.by_mark.get(mark, [])})
 
 
-def counter_table(counters: Counters, domain: NDArray[np.int32]) -> tuple[Any, NDArray[np.int64]]:
-    """The records of all counters, and their tallies, all 0; ``domain`` has shape (topologies, hosts)."""
-    table = np.zeros(len(counters.numbers), records.COUNTER)
-    first = 0
-    for (_, topology), c in counters.numbers.items():
+def counter_rows(counters: Counters, domain: NDArray[np.int32], known: int = 0, first: int = 0) -> tuple[Any, int]:
+    """The records of all counters but the first ``known`` ones, and where their tallies end, which begin at ``first``.
+
+    ``domain`` has shape (topologies, hosts).
+    """
+    table = np.zeros(len(counters.numbers) - known, records.COUNTER)
+    for row, (_, topology) in enumerate(islice(counters.numbers, known, None)):
         count = int(domain[topology].max(initial=-1)) + 1
-        table[c] = (topology, first, count, 0)
+        table[row] = (topology, first, count, 0)
         first += count
-    return table, np.zeros(first, np.int64)
+    return table, first
 
 
 def count_placed(
-    counters: Counters,
-    placements: Sequence[Placement],
+    carried: Mapping[int, Sequence[int]],
     instances: Any,
     domain: NDArray[np.int32],
     table: Any,
     tallies: NDArray[np.int64],
 ) -> None:
-    """Add the instances that are on hosts to tallies and totals; ``placements`` are those of their kinds."""
+    """Add the instances that are on hosts to tallies and totals of counters; ``carried`` are those of each kind."""
     placed = instances[instances["state"] == schema.PLACED]
     order = np.argsort(placed["kind"], kind="stable")
-    hosts = placed["host"][order]
-    begins = np.searchsorted(placed["kind"][order], np.arange(len(placements) + 1))
-    for kind, placement in enumerate(placements):
-        on = hosts[begins[kind] : begins[kind + 1]]
+    hosts, kinds = placed["host"][order], placed["kind"][order]
+    for kind, counters in carried.items():
+        on = hosts[np.searchsorted(kinds, kind) : np.searchsorted(kinds, kind + 1)]
         if not len(on):  # as most are where many were asked for anew
             continue
-        for c in counters.of_marks(placement):
+        for c in counters:
             if not table[c]["domains"]:
                 continue
             domains_of = domain[table[c]["topology"], on]
@@ -101,13 +102,32 @@ def count_placed(
             table[c]["total"] += len(domains_of)
 
 
-@dataclass(frozen=True, slots=True)
-class AffinityRows:
-    """What kinds ask for, one after the other, and where each kind's begins (fields of KIND by name)."""
+RECORDS = {"marks": np.dtype(np.int64), "conditions": records.CONDITION, "preferences": records.PREFERENCE}
 
-    marks: list[int]
-    conditions: list[tuple[int, ...]]
-    preferences: list[tuple[int, ...]]
+
+@dataclass(slots=True)
+class AffinityRows:
+    """What kinds ask for, one after the other, that is not in the tables yet; ``entered`` rows of each are."""
+
+    marks: list[int] = field(default_factory=list)
+    conditions: list[tuple[int, ...]] = field(default_factory=list)
+    preferences: list[tuple[int, ...]] = field(default_factory=list)
+    entered: dict[str, int] = field(default_factory=lambda: dict.fromkeys(RECORDS, 0))
+
+    def place(self, name: str, count: int) -> dict[str, int]:
+        """Where the next ``count`` rows of a table are, as a kind's record has it."""
+        return {f"{name}_at": self.entered[name] + len(getattr(self, name)), name: count}
+
+    def arrays(self) -> dict[str, Any]:
+        """These rows, by the name of their table."""
+        return {name: np.array(getattr(self, name), dtype) for name, dtype in RECORDS.items()}
+
+
+def add_marks(rows: AffinityRows, carried: Sequence[int]) -> dict[str, int]:
+    """Append the counters that count a kind; the fields of its record."""
+    places = rows.place("marks", len(carried))
+    rows.marks.extend(carried)
+    return places
 
 
 def add_kind(
@@ -115,15 +135,8 @@ def add_kind(
 ) -> dict[str, int]:
     """Append what a placement asks for; the fields of its kind's record."""
     carried = counters.of_marks(placement)
-    places = {
-        "marks_at": len(rows.marks),
-        "marks": len(carried),
-        "conditions_at": len(rows.conditions),
-        "conditions": len(placement.rules),
-        "preferences_at": len(rows.preferences),
-        "preferences": len(placement.preferences),
-    }
-    rows.marks.extend(carried)
+    places = rows.place("conditions", len(placement.rules)) | rows.place("preferences", len(placement.preferences))
+    places |= add_marks(rows, carried)
     counted = frozenset(carried)
     for rule in placement.rules:
         c = counters.number(rule.mark, rule.topology)
@@ -156,21 +169,19 @@ def arrays(
     Terms of preferences stand behind the workload's own in ``allowed``.
     """
     numbers = {term: len(workload.terms) + i for i, term in enumerate(preferred_terms(workload.placements))}
-    rows = AffinityRows([], [], [])
+    rows = AffinityRows()
     for k, at in enumerate(placement_of_kind):
         for name, value in add_kind(rows, workload.placements[at], counters, numbers).items():
             kinds[k][name] = value
     domain = np.full((len(counters.topologies), len(hosts)), -1, np.int32)
     for topology, t in counters.topologies.items():
         domain[t] = domains(topology, hosts)
-    table, tallies = counter_table(counters, domain)
+    table, ends = counter_rows(counters, domain)
     return {
         "counters": table,
-        "tallies": tallies,
+        "tallies": np.zeros(ends, np.int64),
         "domain": domain,
-        "marks": np.array(rows.marks, np.int64),
-        "conditions": np.array(rows.conditions, records.CONDITION),
-        "preferences": np.array(rows.preferences, records.PREFERENCE),
+        **rows.arrays(),
         "points": np.zeros(len(hosts), np.int64),
         **budget_arrays(workload),
     }

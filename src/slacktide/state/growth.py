@@ -8,8 +8,10 @@ next pass by :meth:`Growing.settle`.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -61,8 +63,11 @@ class Growing(ServiceClasses):
         self._kinds: dict[Spec, int] = {}
         self._by_identity: dict[int, tuple[Spec, int]] = {}
         """Specs that were asked for, which are kept so that their identity stays theirs, and their kinds."""
-        self._affinity = affinity_tables.AffinityRows([], [], [])
+        self._affinity = affinity_tables.AffinityRows()
         self._specs: list[Spec] = []  # of each kind
+        self._carriers: dict[str, list[int]] = {}  # kinds by the marks that they carry
+        self._counted = self._tallied = 0  # counters and tallies that are in the tables
+        self._domains_known = 0  # topologies that are
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
         self.tidied = 0  # kinds that were left when unused ones were last forgotten
         self._regroup = self._recount = self._rewrite = False
@@ -287,7 +292,8 @@ class Growing(ServiceClasses):
         self._alike.clear()
         self.terms = {Term(): 0}
         self.counters = affinity_tables.Counters()
-        self._affinity = affinity_tables.AffinityRows([], [], [])
+        self._carriers.clear()
+        self._affinity = affinity_tables.AffinityRows()
         self.tb.put("kinds", np.zeros(0, schema.KIND))
         self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
         self.network.forget_shapes(self.tb)
@@ -331,14 +337,23 @@ class Growing(ServiceClasses):
                 self._term_number(preference.term)
         if len(self.counters.numbers) != before:
             self._recount = True  # marks of other kinds may be counted now
+        for mark in placement.marks:
+            self._carriers.setdefault(mark, []).append(number)
+        self._enter_affinity(number, placement)
+
+    def _enter_affinity(self, number: int, placement: Placement) -> None:
         for name, value in affinity_tables.add_kind(self._affinity, placement, self.counters, self.terms).items():
             self.tb["kinds"][name][number] = value
         self._rewrite = True
 
     def _write_affinity(self) -> None:
-        self.tb.put("marks", np.array(self._affinity.marks, np.int64))
-        self.tb.put("conditions", np.array(self._affinity.conditions, affinity_records.CONDITION))
-        self.tb.put("preferences", np.array(self._affinity.preferences, affinity_records.PREFERENCE))
+        """Only what is new: of a kind that others' terms change again and again the rest is long."""
+        for name, rows in self._affinity.arrays().items():
+            begin = self._affinity.entered[name]
+            self._lengthen(name, begin + len(rows))
+            self.tb[name][begin : begin + len(rows)] = rows
+            self._affinity.entered[name] += len(rows)
+            getattr(self._affinity, name).clear()
         self._rewrite = False
 
     def spec_of(self, kind: int) -> Spec:
@@ -349,8 +364,8 @@ class Growing(ServiceClasses):
         """Carry out what was put off: groups of hosts, and tallies; at most a few times a second in a busy cluster."""
         anew = self._regroup and self._group()
         if not anew and self._recount:
-            self._count_anew()
-        elif not anew and self._rewrite:
+            self._count_more()
+        if self._rewrite:
             self._write_affinity()
         if self.network.moved and not anew:
             self.network.settle(self.tb, self.hosts())
@@ -428,30 +443,70 @@ class Growing(ServiceClasses):
         tb["requests"]["weighed"] = -np.inf
 
     def _count_anew(self) -> None:
-        """Domains and tallies, from what is on the hosts."""
-        tb, hosts = self.tb, self.hosts()
-        domain = np.full((len(self.counters.topologies), len(hosts)), -1, np.int32)
-        for topology, t in self.counters.topologies.items():
-            domain[t, : len(self.names)] = affinity_tables.domains(topology, hosts)[: len(self.names)]
-        table, tallies = affinity_tables.counter_table(self.counters, domain)
-        rows = affinity_tables.AffinityRows([], [], [])
+        """Domains and tallies, from what is on the hosts, and all that kinds ask of neighbours."""
+        self._affinity = affinity_tables.AffinityRows()
         for number, spec in enumerate(self._specs):
-            for name, value in affinity_tables.add_kind(rows, spec.placement, self.counters, self.terms).items():
-                tb["kinds"][name][number] = value
-        self._affinity = rows
+            self._enter_affinity(number, spec.placement)
+        self._counted = self._tallied = 0
+        self.tb.put("domain", np.zeros((0, len(self.tb["hosts"])), np.int32))
+        for name in ("counters", "tallies"):
+            self.tb.put(name, self.tb[name][:0])
+        self._domains_known = 0
+        self._count_more()
         self._write_affinity()
-        tb.put("domain", domain)
-        tb.put("counters", table)
-        tb.put("tallies", tallies)
-        placements = [spec.placement for spec in self._specs]
-        affinity_tables.count_placed(self.counters, placements, tb["instances"][: self.rows], domain, table, tallies)
+
+    def _count_more(self) -> None:
+        """Domains and tallies of counters that are not in the tables yet."""
+        tb, known = self.tb, self._counted
+        self._enter_domains()
+        table, ends = affinity_tables.counter_rows(self.counters, tb["domain"], known, self._tallied)
+        self._lengthen("counters", known + len(table))
+        self._lengthen("tallies", ends)
+        tb["counters"][known : known + len(table)] = table
+        tb["tallies"][self._tallied : ends] = 0
+        carried = self._carried(known)
+        affinity_tables.count_placed(carried, tb["instances"][: self.rows], tb["domain"], tb["counters"], tb["tallies"])
+        self._counted, self._tallied = known + len(table), ends
         for h, marks in self.foreign_marks.values():
-            self.count_marks(h, marks, 1)
+            self._count_marks(h, marks, 1, known)
+
+    def _enter_domains(self) -> None:
+        """The domains of hosts in topologies that nobody asked about before."""
+        topologies = tuple(islice(self.counters.topologies, self._domains_known, None))
+        if not topologies:
+            return
+        hosts, begin = self.hosts(), self._domains_known
+        self._domains_known += len(topologies)
+        self._lengthen("domain", self._domains_known)
+        rows = self.tb["domain"][begin : self._domains_known]
+        rows[:] = -1
+        for row, topology in zip(rows, topologies, strict=True):
+            row[: len(self.names)] = affinity_tables.domains(topology, hosts)[: len(self.names)]
+
+    def _carried(self, known: int) -> dict[int, list[int]]:
+        """By kind, the counters from number ``known`` on that count it; older kinds' records get these as well."""
+        marks = {mark for mark, _ in islice(self.counters.numbers, known, None)}
+        kinds = sorted({kind for mark in marks for kind in self._carriers.get(mark, ())})
+        found = {}
+        for kind in kinds:
+            counters = self.counters.of_marks(self._specs[kind].placement)
+            if len(counters) != self.tb["kinds"]["marks"][kind]:
+                self._rewrite = True
+                for name, value in affinity_tables.add_marks(self._affinity, counters).items():
+                    self.tb["kinds"][name][kind] = value
+            found[kind] = counters[bisect_left(counters, known) :]
+        return found
 
     def count_marks(self, h: int, marks: tuple[str, ...], by: int) -> None:
         """Count an instance of somebody else with these marks on a host, or no more (-1)."""
+        self._count_marks(h, marks, by, 0)
+
+    def _count_marks(self, h: int, marks: tuple[str, ...], by: int, known: int) -> None:
+        """By the counters from number ``known`` on; on a host that is new all of them are counted with its domains."""
         table, domain, tallies = self.tb["counters"], self.tb["domain"], self.tb["tallies"]
+        if h >= domain.shape[1]:
+            return
         for c in {number for mark in marks for number in self.counters.by_mark.get(mark, [])}:
-            if c < len(table) and (d := int(domain[table[c]["topology"], h])) >= 0:
+            if known <= c < self._counted and (d := int(domain[table[c]["topology"], h])) >= 0:
                 tallies[table[c]["first"] + d] += by
                 table[c]["total"] += by
