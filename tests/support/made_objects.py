@@ -22,6 +22,8 @@ from slacktide.kube.resources.objects import (
     Pod,
     StorageClass,
 )
+from slacktide.kube.translate.nodes import Ownership, view_of
+from slacktide.kube.translate.pod_constraints import ConstraintIndex
 
 _T = TypeVar("_T", bound=HasMetadata)
 _NUMBERS = itertools.count(1)
@@ -126,3 +128,10 @@ def volume(
 def storage_class(name: str = "slow", provisioner: str = "example.com/disk", **fields: Any) -> StorageClass:
     body = {"metadata": {"name": name}, "provisioner": provisioner, "volumeBindingMode": "WaitForFirstConsumer"}
     return decoded(STORAGE_CLASS, body | fields)
+
+
+def index_of_labels(*keys: str, **settings: Any) -> ConstraintIndex:
+    """An index of pods' constraints that knows a node with labels of these keys."""
+    index = ConstraintIndex(**settings)
+    index.see_node(None, view_of(node("labelled", dict.fromkeys(keys, "v")), Ownership(all_nodes=True)))
+    return index

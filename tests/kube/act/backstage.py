@@ -186,7 +186,7 @@ class Backstage:
             await asyncio.sleep(pause)
 
     def node(self, name: str, cores: int = 4, **more: Any) -> None:
-        labels = {"node-restriction.kubernetes.io/slacktide": "true"}
+        labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": name}
         amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "110"}
         self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts, **more))
 

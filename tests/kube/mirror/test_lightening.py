@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import msgspec
 
-from slacktide.kube.mirror.lightening import SHARED, Lightening
+from slacktide.kube.mirror.lightening import LARGE, MOST_BYTES, SHARED, Lightening
 from slacktide.kube.resources.objects import POD, Pod
 
 
@@ -48,3 +49,19 @@ def test_volumes_that_are_claims_and_annotations_that_are_ours_stay() -> None:
     found = Lightening()(decoded("a", "1", claim="data", annotations=said))
     assert found.metadata.annotations == {"slacktide.io/slo": "0.9"}
     assert [(one.name, one.persistent_volume_claim is not None) for one in found.spec.volumes] == [("data", True)]
+
+
+def test_what_is_kept_to_be_shared_is_bounded_whatever_pods_say() -> None:
+    """Pods of which each says hundreds of kilobytes that no other says."""
+    lighten = Lightening()
+    small, again = (lighten(decoded(name, "1", claim="data")) for name in "ab")
+    assert small.spec.containers is again.spec.containers
+    tracemalloc.start()
+    try:
+        for number in range(300):
+            lighten(decoded("p", "1", claim="data", labels={f"l{number}": "v" * (LARGE - 100)}))
+            lighten(decoded("p", "1", claim="data", labels={f"l{number}": "v" * 4 * LARGE}))
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 2 * MOST_BYTES

@@ -11,11 +11,10 @@ import pytest
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate import pod_terms
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
-from slacktide.kube.translate.pod_constraints import ConstraintIndex
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term
 from slacktide.model.placement import CLUSTER, NO_NEIGHBOURS, Preference, Rule, Topology
-from support.made_objects import node, pod
+from support.made_objects import index_of_labels, node, pod
 from support.tallies import Scene
 
 WEB = {"matchLabels": {"app": "web"}}
@@ -37,13 +36,13 @@ def web(**spec: Any) -> Pod:
 
 
 def test_a_plain_pod_has_nothing_to_do_with_its_neighbours() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     assert not book.learn(plain := pod())
     assert book.constraints_of(plain).placement is NO_NEIGHBOURS
 
 
 def test_anti_affinity_works_both_ways() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     victim, loner = web(), pod("loner", affinity=apart())
     book.learn(victim)
     assert book.constraints_of(victim).placement is NO_NEIGHBOURS
@@ -57,7 +56,7 @@ def test_anti_affinity_works_both_ways() -> None:
 
 
 def test_preferences_work_both_ways_and_required_affinity_attracts_a_little() -> None:
-    book = ConstraintIndex(hard_affinity_weight=1)
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname", hard_affinity_weight=1)
     liked, fond, bound = web(), pod("fond", affinity=rather(7)), pod("bound", affinity={
         "podAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": WEB}]},
     })  # fmt: skip
@@ -75,7 +74,7 @@ def test_preferences_work_both_ways_and_required_affinity_attracts_a_little() ->
 
 def test_points_are_those_of_kubernetes() -> None:
     """Preferred terms of the pod and of those who run, each way, and node preferences, by hand."""
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     terms = [{"weight": 3, "preference": {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}}]
     new = web(affinity=rather(10, "podAntiAffinity") | {"nodeAffinity": {PREFERRED: terms}})
     fond, equal = pod("fond", affinity=rather(5)), web()
@@ -96,7 +95,7 @@ def test_spread_that_may_be_broken_becomes_points() -> None:
 
     within = Topology("zone", Term((Constraint("zone", "exists"),)))
     for skew, weight in ((1, -100), (3, -33), (1000, -1)):
-        book = ConstraintIndex()
+        book = index_of_labels("zone", "host", "kubernetes.io/hostname")
         book.learn(one := web(topologySpreadConstraints=spread(skew)))
         placed = book.constraints_of(one)
         assert placed.placement.preferences[0] == Preference(weight, "counted:default/app=web", within)
@@ -116,7 +115,7 @@ def test_a_spread_counts_all_nodes_of_domains_in_which_some_are_ours() -> None:
         return [name for name, view in views.items() if rule.topology.within.holds(view.attributes)]
 
     views: dict[str, NodeView] = {}
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     spread = {"topologyKey": "zone", "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
     book.learn(one := web(topologySpreadConstraints=[spread | {"labelSelector": {"matchLabels": {"app": "web"}}}]))
     seen("our-1", "a")
@@ -133,7 +132,7 @@ def test_a_spread_counts_all_nodes_of_domains_in_which_some_are_ours() -> None:
 
 
 def test_soft_taints_are_points_against_whom_they_are_not_tolerated_by() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     book.learn(plain := pod())
     book.learn(stoic := pod(tolerations=[{"operator": "Exists"}]))
     assert book.see_soft_taints([("slow", "")])
@@ -145,7 +144,7 @@ def test_soft_taints_are_points_against_whom_they_are_not_tolerated_by() -> None
 
 
 def test_a_claim_for_one_pod_keeps_others_away_from_the_whole_cluster() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     book.learn(one := pod(), ("data",))
     placement = book.constraints_of(one).placement
     assert placement.marks == ("claim:default/data",)
@@ -155,7 +154,7 @@ def test_a_claim_for_one_pod_keeps_others_away_from_the_whole_cluster() -> None:
 
 
 def test_pods_alike_share_one_placement_worked_out_once() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     alike = [web(affinity=apart()) for _ in range(100)]
     for one in alike:
         book.learn(one)
@@ -165,7 +164,7 @@ def test_pods_alike_share_one_placement_worked_out_once() -> None:
 
 
 def test_a_changed_pod_is_another() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     book.learn(loner := pod("loner", affinity=apart()))
     book.learn(pod("p", uid="p"))
     changed = pod("p", uid="p", labels={"app": "web"})
@@ -178,7 +177,7 @@ def test_a_changed_pod_is_another() -> None:
 
 
 def test_a_pod_being_deleted_no_longer_counts_for_spread_but_for_all_else() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     hard = {"topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule", "labelSelector": WEB, "maxSkew": 1}
     book.learn(pod("even", topologySpreadConstraints=[hard], affinity=apart()))
     book.learn(one := web(uid="w"))
@@ -189,7 +188,7 @@ def test_a_pod_being_deleted_no_longer_counts_for_spread_but_for_all_else() -> N
 
 
 def test_namespaces_are_selected_by_their_labels_as_they_are_now() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     book.learn(pod("loner", affinity=apart(namespaceSelector={"matchLabels": {"team": "one"}})))
     book.learn(other := pod("p", namespace="other", labels={"app": "web"}))
     assert book.constraints_of(other).placement is NO_NEIGHBOURS
@@ -202,7 +201,7 @@ def test_namespaces_are_selected_by_their_labels_as_they_are_now() -> None:
 
 
 def test_huge_selectors_make_short_marks_that_still_differ() -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     for last in ("x", "y"):
         values = [f"v{k}" for k in range(5000)] + [last]
         selector = {"matchExpressions": [{"key": "app", "operator": "In", "values": values}]}
@@ -230,7 +229,7 @@ def test_huge_selectors_make_short_marks_that_still_differ() -> None:
     ],
 )  # fmt: skip
 def test_a_malformed_pod_waits_with_a_reason_and_nobody_else_notices(spec: dict[str, Any], reason: str) -> None:
-    book = ConstraintIndex()
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     book.learn(other := web())
     book.learn(broken := web(**spec))
     with pytest.raises(Unschedulable, match=reason):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate import pod_constraints
-from slacktide.kube.translate.nodes import Ownership, view_of
+from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex, PodConstraints
 from support import filters, made_objects
 from support.filters import Object, World
@@ -261,6 +262,13 @@ class Caller:
         for name, labels in namespaces.items():
             self.book.see_namespace(name, labels)
 
+    def see(self, nodes: Sequence[NodeView]) -> None:
+        """Nodes come one by one; terms over labels that none had before are in force with the first that has them."""
+        for node in nodes:
+            if self.book.see_node(None, node):
+                for uid in self.book.outdated():
+                    self.placed[uid] = self.book.constraints_of(self.pods[uid])
+
     def learn(self, pod: Pod) -> None:
         others = set(self.placed)
         changed = self.book.learn(pod)
@@ -272,25 +280,28 @@ class Caller:
             self.placed[uid] = self.book.constraints_of(self.pods[uid])
 
     def forget(self, pod: Pod) -> None:
-        self.book.forget(pod)
+        assert not self.book.forget(pod)
         del self.pods[pod.metadata.uid], self.placed[pod.metadata.uid]
 
 
 def compared(world: World, pod: Object, gone: list[Object]) -> list[bool]:
     """Which nodes are feasible by Kubernetes' filters, and the same by the placements. ``gone`` came and went."""
     caller = Caller(world.namespaces)
+    views = [
+        view_of(made_objects.node(node["name"], node["labels"], node["taints"]), Ownership(all_nodes=True))
+        for node in world.nodes
+    ]
+    caller.see(views[:2])
     running = [as_pod(one, f"r{k}", on) for k, (one, on) in enumerate(world.running)]
     passing = [as_pod(one, f"g{k}") for k, one in enumerate(gone)]
     for one in (*passing, *running):
         caller.learn(one)
+    caller.see(views[2:])
     for one in passing:
         caller.forget(one)
     new = as_pod(pod | {"deleting": False}, "new")  # nobody schedules a pod that is being deleted
     caller.learn(new)
-    hosts = {}
-    for node in world.nodes:
-        view = view_of(made_objects.node(node["name"], node["labels"], node["taints"]), Ownership(all_nodes=True))
-        hosts[view.name] = view.attributes
+    hosts = {view.name: view.attributes for view in views}
     scene = Scene(hosts, [(caller.placed[f"r{k}"].placement, on) for k, (_, on) in enumerate(world.running)])
     expected = [filters.feasible(world, pod, node) for node in world.nodes]
     assert [scene.feasible(caller.placed["new"], node["name"]) for node in world.nodes] == expected, world
@@ -331,6 +342,8 @@ def test_feasible_nodes_are_those_of_kubernetes_for_pods_full_of_rules(about: st
 def test_placements_do_not_depend_on_the_order_in_which_pods_came(pods: list[Object], order: list[int]) -> None:
     namespaces = {name: {"team": "one"} for name in NAMESPACES}
     first, second = Caller(namespaces), Caller(namespaces)
+    for caller in (first, second):
+        caller.see([view_of(made_objects.node("n", {"zone": "z1", "host": "n"}), Ownership(all_nodes=True))])
     made_pods = [as_pod(one, f"p{k}") for k, one in enumerate(pods)]
     for one in made_pods:
         first.learn(one)
@@ -344,11 +357,19 @@ def test_placements_do_not_depend_on_the_order_in_which_pods_came(pods: list[Obj
 @settings(max_examples=50)
 def test_a_book_forgets_everything_when_all_pods_are_gone(pods: list[Object]) -> None:
     caller = Caller({})
+    for key in ("zone", "rack", "host"):
+        caller.book._domains._keys[key] = 1  # as if a node had them
     made_pods = [as_pod(one, f"p{k}") for k, one in enumerate(pods)]
     for one in made_pods:
         caller.learn(one)
     for one in made_pods:
         caller.forget(one)
-    kept = {name: value for name, value in vars(caller.book).items() if isinstance(value, dict) and value}
+    bounds = caller.book._bounds
+    kept = {
+        name: value
+        for one in (caller.book, bounds)
+        for name, value in vars(one).items()
+        if isinstance(value, dict) and value
+    }
     assert not kept
     assert caller.book.selectors == 0

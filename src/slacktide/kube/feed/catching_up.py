@@ -1,7 +1,7 @@
-"""Pods on nodes whose marks changed through another pod's terms: where they are many, each is looked at in its turn.
+"""Pods whose placement changed through another pod's terms: where they are many, each is looked at in its turn.
 
 Terms of one pod may be about all pods of a cluster. What they cost is paid by that pod: it waits until all whom they
-are about were looked at, while everybody else goes on. Who waits for a node is looked at at once, and so are few.
+are about were looked at, while everybody else goes on. Few are looked at at once.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable
 
-FEW = 100
-"""So many are looked at at once: some tens of milliseconds at the most."""
+FEW = 32
+"""So many are looked at at once."""
 BEHIND = "its affinity terms and spread constraints are about pods that are still being looked at"
 
 
@@ -39,7 +39,7 @@ class CatchingUp:
         return not self._behind
 
     def later(self, uid: str) -> None:
-        """A pod on a node is to be looked at; one that is behind already has its place."""
+        """A pod is to be looked at; one that is behind already has its place."""
         if uid not in self._behind:
             self._count += 1
             self._behind[uid] = self._count

@@ -339,7 +339,7 @@ class Feed(Changes, ABC):
         in_turn = self._put_behind = self.catching_up.in_turn and len(uids) > catching_up.FEW
         for uid in uids:
             pod = self.pods.get(uid)
-            if pod is not None and in_turn and pod.pod.spec.node_name:
+            if pod is not None and in_turn:
                 self.catching_up.later(uid)
             elif pod is not None:
                 self._constrain(pod)
@@ -350,11 +350,13 @@ class Feed(Changes, ABC):
             self.aside.guarded(self.hosts.stranger, pod)
         elif pod.key:
             self.aside.guarded(lambda one: self._respec(one, quiet=quiet), pod)
+        else:
+            self.consider(pod)  # its namespace may have more terms again
 
     def _catch_up(self, uid: str) -> None:
         pod = self.pods.get(uid)
         if pod is not None:
-            self._constrain(pod, quiet=True)
+            self._constrain(pod, quiet=bool(pod.pod.spec.node_name))
 
     def consider(self, pod: FedPod) -> None:
         """Tell the engine how a pod is now; one that it cannot be told of is set aside."""

@@ -130,7 +130,7 @@ class ClusterMirror:
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
-        self.constraints.forget(record.pod)
+        self._forget_constraints(record)
         self.volumes.detach(record)
 
     def _end_of(self, pod: Pod) -> End:
@@ -169,7 +169,11 @@ class ClusterMirror:
         for one in self._followers:
             one.pod(record)
         if record.is_final:
-            self.constraints.forget(record.pod)
+            self._forget_constraints(record)
+
+    def _forget_constraints(self, record: PodRecord) -> None:
+        if self.constraints.forget(record.pod):
+            self._tell_constraints()
 
     def _learn(self, record: PodRecord) -> None:
         """What a pod asks of its neighbours; others' pods have none before they are on a node."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hashlib import blake2b
 from sys import intern
 
 import msgspec
@@ -13,8 +14,10 @@ from slacktide.kube.translate.pod_terms import READ
 
 SHARED = (*READ, "containers", "init_containers", "overhead", "resources", "volumes")
 """Parts of a pod's spec that come from its template."""
-MOST_KNOWN = 4096
-"""Beyond that sharing begins anew; what is shared already stays so."""
+MOST_KNOWN, MOST_BYTES = 4096, 2**24
+"""Beyond so many, or so many bytes as they are encoded, sharing begins anew; what is shared already stays so."""
+LARGE = 2**17
+"""What takes more bytes is not shared: a template of that size is none that many pods have."""
 ANNOTATIONS = ("slacktide.io/", "kueue.x-k8s.io/pod-group-")
 """Annotations that begin so are read; others, of up to 256 KiB a pod, are not kept."""
 
@@ -28,6 +31,7 @@ class Lightening:
         self._encode = msgspec.msgpack.Encoder().encode
         self._labels: dict[bytes, Parts] = {}
         self._specs: dict[bytes, Parts] = {}
+        self._bytes = 0
 
     def __call__(self, pod: Pod) -> Pod:
         """The pod, which nobody else has seen yet."""
@@ -53,11 +57,17 @@ class Lightening:
 
     def _shared(self, known: dict[bytes, Parts], parts: Parts) -> Parts:
         """Parts that are equal to these."""
-        key = self._encode(parts)
+        encoded = self._encode(parts)
+        if len(encoded) > LARGE:
+            return parts
+        key = blake2b(encoded, digest_size=16).digest()
         found = known.get(key)
         if found is not None:
             return found
-        if len(known) >= MOST_KNOWN:
-            known.clear()
+        self._bytes += len(encoded)
+        if len(known) >= MOST_KNOWN or self._bytes > MOST_BYTES:
+            self._labels.clear()
+            self._specs.clear()
+            self._bytes = len(encoded)
         known[key] = parts
         return parts

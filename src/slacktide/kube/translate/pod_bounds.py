@@ -1,15 +1,18 @@
-"""How much one pod may ask of nodes and neighbours: what it asks is looked at for all pods that it is about.
+"""How much pods may ask of nodes and neighbours: what they ask is looked at for all pods that it is about.
 
-The API server bounds only the size of an object, in which thousands of terms have room. A pod that asks for more than
-this is unschedulable, with a reason that names the bound and what was found; one on a node carries none of it.
+The API server bounds only the size of an object, in which thousands of terms have room, and not how many pods there
+are. A pod that asks for more than this, or whose namespace does, is unschedulable, with a reason that names the bound
+and what was found; one on a node carries none of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
 from slacktide.kube.client.metadata import LabelSelector
 from slacktide.kube.resources.objects import Pod, PodAffinity, PodAffinityTerm
+from slacktide.kube.translate.affinity_groups import TermEffect
 
 MOST_TERMS = 100
 """Terms of pod affinity and anti-affinity, required and preferred, and topology spread constraints, all together; terms
@@ -20,6 +23,10 @@ MOST_VALUES = 10_000
 """Of all requirements of a pod's selectors together."""
 MOST_PORTS = 256
 """Ports of the node that a pod takes."""
+MOST_ABOUT_OTHERS = 100
+"""Different terms about pods of other namespaces, of all pods of one namespace: each of the others carries them."""
+MOST_SELECTED = 500_000
+"""Pods of different templates that the different terms of one namespace select in it, each counted for each term."""
 
 
 def excess(pod: Pod, ports: Sequence[tuple[str, str, int]]) -> str:
@@ -73,3 +80,69 @@ def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:
 
 def _keys(selector: LabelSelector) -> int:
     return len(selector.match_labels) + len(selector.match_expressions)
+
+
+class NamespaceTerms:
+    """The terms of each namespace's pods, within its bounds. ``selected`` says how many templates a term may mean."""
+
+    def __init__(self, selected: Callable[[TermEffect], int]) -> None:
+        self._selected = selected
+        self._uses: dict[tuple[str, TermEffect], int] = {}
+        self._reach: dict[tuple[str, TermEffect], int] = {}
+        self._about_others: defaultdict[str, int] = defaultdict(int)
+        self._reach_of: defaultdict[str, int] = defaultdict(int)
+
+    def problem(self, namespace: str, effects: Sequence[TermEffect]) -> str:
+        """Why another template of a namespace may not have these terms, empty where it may."""
+        news = [one for one in dict.fromkeys(effects) if (namespace, one) not in self._uses]
+        others = self._about_others[namespace] + sum(_is_about_others(namespace, one) for one in news)
+        selected = self._reach_of[namespace] + sum(self._reach_in(namespace, one) for one in news)
+        self._forget_if_empty(namespace)
+        counts = (
+            ("different terms of pod affinity about pods of other namespaces", others, MOST_ABOUT_OTHERS),
+            ("pods selected by different terms of pod affinity and topology spread", selected, MOST_SELECTED),
+        )
+        beyond = (one for one in counts if news and one[1] > one[2])
+        return next((f"namespace {namespace}: {what}: found {n}, expected {m} at most" for what, n, m in beyond), "")
+
+    def enter(self, namespace: str, effects: Sequence[TermEffect]) -> None:
+        """Another template has these terms."""
+        for one in effects:
+            key = namespace, one
+            if key not in self._uses:
+                self._uses[key] = 0
+                self._reach[key] = self._reach_in(namespace, one)
+                self._reach_of[namespace] += self._reach[key]
+                self._about_others[namespace] += _is_about_others(namespace, one)
+            self._uses[key] += 1
+        self._forget_if_empty(namespace)
+
+    def leave(self, namespace: str, effects: Sequence[TermEffect]) -> None:
+        """A template that was entered is gone."""
+        for one in effects:
+            key = namespace, one
+            self._uses[key] -= 1
+            if not self._uses[key]:
+                del self._uses[key]
+                self._about_others[namespace] -= _is_about_others(namespace, one)
+                self._reach_of[namespace] -= self._reach.pop(key)
+        self._forget_if_empty(namespace)
+
+    def _reach_in(self, namespace: str, effect: TermEffect) -> int:
+        """How many templates of its own namespace a term may mean."""
+        return 0 if _leaves(namespace, effect) else self._selected(effect)
+
+    def _forget_if_empty(self, namespace: str) -> None:
+        for counts in (self._about_others, self._reach_of):
+            if not counts[namespace]:
+                del counts[namespace]
+
+
+def _leaves(namespace: str, effect: TermEffect) -> bool:
+    """Whether a term is about pods of other namespaces."""
+    return any(one.namespaces != (namespace,) or not one.namespace_selector.nothing for one in effect.group)
+
+
+def _is_about_others(namespace: str, effect: TermEffect) -> bool:
+    """Of the two effects of such a term the one that is its own."""
+    return bool(effect.key) and _leaves(namespace, effect)

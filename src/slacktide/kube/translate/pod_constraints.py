@@ -10,9 +10,11 @@ Pods of one template share one placement, which is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from hashlib import blake2b
+from typing import Any
 
 import msgspec
 
@@ -21,8 +23,9 @@ from slacktide.kube.translate.added_affinity import NOTHING_ADDED, Added
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
 from slacktide.kube.translate.declared_features import needed_features
 from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
+from slacktide.kube.translate.pod_bounds import NamespaceTerms
 from slacktide.kube.translate.pod_resources import host_ports
-from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, terms_of
+from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, active, terms_of
 from slacktide.kube.translate.shared_domains import SharedDomains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
@@ -40,7 +43,7 @@ class PodConstraints:
 class _Template:
     """Pods alike: same namespace, labels and part of the spec."""
 
-    __slots__ = ("added", "constraints", "deleting", "key", "labels", "namespace", "terms", "uids")
+    __slots__ = ("active", "added", "constraints", "deleting", "idle", "key", "labels", "namespace", "terms", "uids")
 
     def __init__(self, key: bytes, pod: Pod, terms: PodTerms, added: Added) -> None:
         self.key, self.added = key, added
@@ -48,6 +51,10 @@ class _Template:
         self.labels = pod.metadata.labels
         self.deleting = pod.metadata.deletion_timestamp is not None
         self.terms = terms
+        self.active = terms
+        """Those that have an effect."""
+        self.idle: frozenset[str] = frozenset()
+        """Topology keys of the others."""
         self.uids: dict[str, None] = {}
         self.constraints: PodConstraints | None = None
 
@@ -71,6 +78,8 @@ _Bucket = tuple[str, str, str]
 """Namespace (or everywhere), and a label's key and value (or none)."""
 _EVERYWHERE = "*"
 FEW_GROUPS = 8
+LONG = 1024
+"""What a template is known by is kept as long as this, in bytes, and as a digest where it is longer."""
 MOST_LABELS = 256
 """Pods with more labels are looked at for each group, and each group for them."""
 MOST_BUCKETS = 256
@@ -99,6 +108,11 @@ class ConstraintIndex:
         self._groups: dict[Group, dict[TermEffect, None]] = {}
         self._buckets: dict[_Bucket, dict[Group, None]] = {}
         self._outdated: dict[str, None] = {}
+        self._idle: dict[str, dict[bytes, _Template]] = {}
+        """By topology key that no node has: templates with such terms."""
+        self._bounds = NamespaceTerms(self._may_mean)
+        self._beyond: dict[str, dict[bytes, _Template]] = {}
+        """By namespace: templates whose terms are more than it may have."""
         self._anybody: dict[str, bool] = {}
         self._members: dict[str, Group] = {}
         """Who carries the marks of terms that look for pods, by mark."""
@@ -132,19 +146,19 @@ class ConstraintIndex:
         template.uids[uid] = None
         self._pods[uid] = template
         if before is not None:
-            self._leave(before, uid)
+            grew |= self._leave(before, uid)
         return grew
 
-    def forget(self, pod: Pod) -> None:
+    def forget(self, pod: Pod) -> bool:
         """The pod is gone; terms that no pod has any more are forgotten. An unknown pod is ignored.
 
-        Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect.
+        Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect. Says
+        whether any changed nevertheless (see :meth:`outdated`): its namespace has room for others' terms again.
         """
         uid = _identity(pod)
         self._outdated.pop(uid, None)
         template = self._pods.pop(uid, None)
-        if template is not None:
-            self._leave(template, uid)
+        return template is not None and self._leave(template, uid)
 
     def constraints_of(self, pod: Pod) -> PodConstraints:
         """The pod's term and placement as of now, as :meth:`learn` last saw it; the same object for all pods alike.
@@ -155,14 +169,14 @@ class ConstraintIndex:
         template = self._pods.get(_identity(pod))
         if template is None:
             template = self._template(self._key(pod, ()), pod, ())
-        if template.terms.problem and not pod.spec.node_name:
-            raise Unschedulable(template.terms.problem)
+        if template.active.problem and not pod.spec.node_name:
+            raise Unschedulable(template.active.problem)
         return self._of(template)
 
     def effects_of(self, pod: Pod) -> Sequence[TermEffect]:
         """What the terms of a pod that was learned do to others."""
         template = self._pods.get(_identity(pod))
-        return () if template is None else template.terms.effects
+        return () if template is None else template.active.effects
 
     def anybody(self, mark: str) -> bool:
         """Whether any pod that we know carries a mark; O(kinds of pods) after these changed, else O(1)."""
@@ -213,15 +227,20 @@ class ConstraintIndex:
     def see_node(self, before: NodeView | None, now: NodeView | None) -> bool:
         """A node is new, another than before, or gone; says whether placements may have changed."""
         keys = self._domains.see(before, now)
-        return bool(keys) and self._invalidate(
+        grew = bool(keys) and self._invalidate(
             one
             for one in self._templates.values()
             if any(rule.kind == "spread" and rule.topology.key in keys for rule in one.terms.rules)
         )
+        for key in [one for one in self._idle if self._domains.knows(one)]:
+            for template in list(self._idle.get(key, {}).values()):
+                self._withdraw(template)
+                grew |= self._enter(template) | self._invalidate((template,))
+        return grew
 
     def _key(self, pod: Pod, exclusive: Sequence[str]) -> bytes:
         metadata = pod.metadata
-        return self._encode(
+        encoded = self._encode(
             (
                 metadata.namespace,
                 metadata.labels,
@@ -233,16 +252,33 @@ class ConstraintIndex:
                 pod.spec.scheduler_name if pod.spec.scheduler_name in self._added else "",
             )
         )
+        return encoded if len(encoded) <= LONG else blake2b(encoded, digest_size=32).digest()
 
     def _template(self, key: bytes, pod: Pod, exclusive: Sequence[str]) -> _Template:
         added = self._added.get(pod.spec.scheduler_name, NOTHING_ADDED)
         return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight), added)
 
     def _register(self, template: _Template) -> bool:
-        grew = False
+        grew = self._enter(template)
+        self._templates[template.key] = template
+        for bucket in template.buckets():
+            self._located.setdefault(bucket, {})[template.key] = template
+        return grew
+
+    def _enter(self, template: _Template) -> bool:
+        """The effects of a template's terms, as far as they have any and its namespace may have them."""
         self._changed()
+        template.active, template.idle = active(template.terms, self._domains.knows)
+        for key in template.idle:
+            self._idle.setdefault(key, {})[template.key] = template
+        if problem := self._bounds.problem(template.namespace, template.active.effects):
+            template.active = PodTerms(problem=problem)
+            self._beyond.setdefault(template.namespace, {})[template.key] = template
+            return False
+        self._bounds.enter(template.namespace, template.active.effects)
+        grew = False
         news: dict[Group, None] = {}
-        for effect in template.terms.effects:
+        for effect in template.active.effects:
             self._uses[effect] = self._uses.get(effect, 0) + 1
             if self._uses[effect] > 1:
                 continue
@@ -262,25 +298,46 @@ class ConstraintIndex:
             buckets = dict.fromkeys(bucket for group in news for bucket in (*_buckets_of(group), _MANY_LABELS))
             for bucket in buckets:
                 grew |= self._invalidate(self._located.get(bucket, {}).values())
-        self._templates[template.key] = template
-        for bucket in template.buckets():
-            self._located.setdefault(bucket, {})[template.key] = template
         return grew
 
-    def _leave(self, template: _Template, uid: str) -> None:
-        template.uids.pop(uid, None)
-        if template.uids:
+    def _withdraw(self, template: _Template) -> None:
+        """The effects of a template's terms are no more."""
+        for key in template.idle:
+            _remove(self._idle, key, template.key)
+        if template.key in self._beyond.get(template.namespace, {}):
+            _remove(self._beyond, template.namespace, template.key)
             return
-        self._changed()
-        del self._templates[template.key]
-        for bucket in template.buckets():
-            del self._located[bucket][template.key]
-            if not self._located[bucket]:
-                del self._located[bucket]
-        for effect in template.terms.effects:
+        self._bounds.leave(template.namespace, template.active.effects)
+        for effect in template.active.effects:
             self._uses[effect] -= 1
             if not self._uses[effect]:
                 self._drop(effect)
+
+    def _may_mean(self, effect: TermEffect) -> int:
+        return sum(len(self._located.get(bucket, {})) for bucket in _buckets_of(effect.group))
+
+    def _leave(self, template: _Template, uid: str) -> bool:
+        """A pod has this template no more; says whether the placement of others changed by that."""
+        template.uids.pop(uid, None)
+        if template.uids:
+            return False
+        self._changed()
+        del self._templates[template.key]
+        for bucket in template.buckets():
+            _remove(self._located, bucket, template.key)
+        self._withdraw(template)
+        return self._admit(template.namespace)
+
+    def _admit(self, namespace: str) -> bool:
+        """Those whose terms were too many come in as far as they fit now, in the order in which they came."""
+        grew = False
+        for one in list(self._beyond.get(namespace, {}).values()):
+            effects = active(one.terms, self._domains.knows)[0].effects
+            if self._bounds.problem(namespace, effects):
+                break
+            self._withdraw(one)
+            grew |= self._enter(one) | self._invalidate((one,))
+        return grew
 
     def _drop(self, effect: TermEffect) -> None:
         del self._uses[effect]
@@ -328,7 +385,7 @@ class ConstraintIndex:
         return sorted(effects, key=lambda one: (one.role, one.mark))
 
     def _work_out(self, template: _Template) -> PodConstraints:
-        terms, (added, liked) = template.terms, template.added
+        terms, (added, liked) = template.active, template.added
         marks, rules = list(terms.marks), list(dict.fromkeys(self._within_ours(one) for one in terms.rules))
         preferences = [*terms.preferences, *liked]
         for one in self._effects_on(template):
@@ -359,6 +416,13 @@ class ConstraintIndex:
 def _away(mark: str, key: str) -> Rule:
     """A rule that the pods of a group share, of whom there may be as many as there are pods."""
     return Rule("away", mark, domains(key))
+
+
+def _remove(table: dict[Any, dict[bytes, _Template]], key: Hashable, template: bytes) -> None:
+    """A template is not under this key any more."""
+    del table[key][template]
+    if not table[key]:
+        del table[key]
 
 
 def _identity(pod: Pod) -> str:

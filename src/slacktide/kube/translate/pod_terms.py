@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
@@ -74,6 +74,25 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
         terms.marks.append(mark)
         terms.rules.append(Rule("away", mark, Topology(CLUSTER)))
     return terms
+
+
+def active(terms: PodTerms, is_known: Callable[[str], bool]) -> tuple[PodTerms, frozenset[str]]:
+    """What of a pod's terms has an effect, and the topology keys of the rest: those that no node has as a label.
+
+    Such a term keeps nobody away, and nobody is nearer to anybody by it. So nobody is to carry its mark.
+    """
+    keys = {one.topology.key for one in terms.rules if one.kind == "away"}
+    keys |= {one.topology.key for one in terms.preferences if one.mark} | {one.key for one in terms.effects}
+    unknown = frozenset(one for one in keys if one not in ("", CLUSTER) and not is_known(one))
+    if not unknown:
+        return terms, unknown
+    rules = [one for one in terms.rules if one.kind != "away" or one.topology.key not in unknown]
+    preferences = [one for one in terms.preferences if not one.mark or one.topology.key not in unknown]
+    asked = {one.mark for one in rules} | {one.mark for one in preferences}
+    effects = [one for one in terms.effects if (one.key not in unknown if one.key else one.mark in asked)]
+    idle = {one.mark for one in terms.effects if one.key in unknown}
+    marks = [one for one in terms.marks if one not in idle]
+    return replace(terms, marks=marks, rules=rules, preferences=preferences, effects=effects), unknown
 
 
 def _nodes(pod: Pod, terms: PodTerms) -> None:

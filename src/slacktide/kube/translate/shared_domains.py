@@ -22,13 +22,24 @@ class SharedDomains:
     def __init__(self) -> None:
         self._ours: Counter[tuple[str, str]] = Counter()
         self._others: Counter[tuple[str, str]] = Counter()
+        self._keys: Counter[str] = Counter()
         self._shared: dict[str, set[str]] = {}
+
+    def knows(self, key: str) -> bool:
+        """Whether a node of ours has a label with this key."""
+        return key in self._keys
 
     def see(self, before: NodeView | None, now: NodeView | None) -> set[str]:
         """A node is new, another than before, or gone: the keys of labels whose shared domains are others now."""
         if before is not None and now is not None and (before.attributes, before.ours) == (now.attributes, now.ours):
             return set()
         touched: set[tuple[str, str]] = set()
+        for view, sign in ((before, -1), (now, 1)):
+            if view is not None and view.ours:
+                self._keys.update(dict.fromkeys(view.attributes, sign))
+        for key in () if before is None else before.attributes:
+            if not self._keys[key]:
+                del self._keys[key]
         for view, sign in ((before, -1), (now, 1)):
             if view is not None:
                 counts = self._ours if view.ours else self._others
