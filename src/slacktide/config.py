@@ -320,7 +320,7 @@ class KubeSettings:
     default_spread: str | None = None
     """Topology spread of pods that ask for none, over those of the same services and ReplicaSet or StatefulSet: JSON of
     constraints without selectors, or ``system`` for those of kube-scheduler (``ScheduleAnyway``, 3 by hostname, 5 by
-    zone)."""
+    zone). Not set: ``system`` where ``scheduler_name`` is ``default-scheduler``, else none; empty: none."""
     profiles: str | None = None
     """Further scheduler names whose pods are ours, as JSON: a list of ``schedulerName``, each with an ``addedAffinity``
     and a ``defaultSpread`` of its own (kube-scheduler: ``profiles``). Pods of all of them wait in one queue."""

@@ -14,8 +14,9 @@ from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import POD, REPLICA_SET, SERVICE, Pod
 from slacktide.kube.translate.default_spread import default_constraints
+from slacktide.kube.translate.profiles import profiles_of
 from slacktide.settings import load_live
-from support.made_objects import decoded
+from support.made_objects import decoded, node
 
 HARD = [{"maxSkew": 1, "topologyKey": "zone", "whenUnsatisfiable": "DoNotSchedule"}]
 
@@ -38,6 +39,8 @@ class World:
         self.mirror = ClusterMirror(settings(spread), lambda: 0.0)
         self.told = Told()
         self.mirror.follow(self.told)
+        labels = dict.fromkeys(("kubernetes.io/hostname", "topology.kubernetes.io/zone"), "a")
+        self.mirror.see_node(node("a", labels | {"node-restriction.kubernetes.io/slacktide": "true"}))
 
     def pod(self, name: str, owner: str = "", **spec: Any) -> Pod:
         metadata: dict[str, Any] = {"name": name, "namespace": "n", "uid": name, "labels": {"app": "web", "tier": "x"}}
@@ -118,3 +121,15 @@ def test_without_the_setting_nothing_is_spread() -> None:
 def test_constraints_that_are_none_are_refused(text: str, problem: str) -> None:
     with pytest.raises(ConfigError, match=f"kube.default_spread: .*{problem}"):
         default_constraints(text)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "spread", "count"),
+    [("default-scheduler", None, 2), ("default-scheduler", "", 0), ("slacktide", None, 0), ("slacktide", "system", 2)],
+)
+def test_who_takes_the_place_of_kube_scheduler_spreads_as_it_does(
+    scheduler: str, spread: str | None, count: int
+) -> None:
+    found = load_live()
+    kube = replace(found.kube, scheduler_name=scheduler, default_spread=spread)
+    assert len(profiles_of(kube)[scheduler].spread) == count

@@ -22,6 +22,9 @@ EXPECTED = (
     "schedulerName alone must be there, and is nobody else's"
 )
 
+KUBE_SCHEDULER = "default-scheduler"
+"""The name that pods have which name no scheduler."""
+
 
 @dataclass(frozen=True, slots=True)
 class Profile:
@@ -42,13 +45,20 @@ def profiles_of(kube: KubeSettings) -> dict[str, Profile]:
 
     Raises :class:`ConfigError` naming the setting and what is wrong.
     """
-    found = {kube.scheduler_name: _profile(kube.added_affinity or "", kube.default_spread or "")}
+    found = {kube.scheduler_name: _profile(kube.added_affinity or "", _own_spread(kube))}
     for at, one in enumerate(_given(kube.profiles or "[]")):
         where = f"{NAME}[{at}]"
         if not one.scheduler_name or one.scheduler_name in found:
             raise ConfigError(f"{where}.schedulerName: found {one.scheduler_name!r}; expected {EXPECTED}")
         found[one.scheduler_name] = _profile(_text(one.added_affinity), _text(one.default_spread), where)
     return found
+
+
+def _own_spread(kube: KubeSettings) -> str:
+    """Pods that name no scheduler are spread as kube-scheduler spreads them, unless the setting says otherwise."""
+    if kube.default_spread is None:
+        return default_spread.SYSTEM if kube.scheduler_name == KUBE_SCHEDULER else ""
+    return kube.default_spread
 
 
 def _given(text: str) -> list[_Given]:
