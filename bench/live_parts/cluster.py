@@ -92,12 +92,21 @@ class Running:
 
 
 class Cluster:
-    """A control plane with so many nodes; ``kubelets``: KWOK plays them, else bound pods stay Pending."""
+    """A control plane with so many nodes. ``kubelets``: KWOK plays them, else bound pods stay Pending. ``fair``: the
+    API server is fair among its clients, as by default, instead of taking all that comes."""
 
     def __init__(
-        self, directory: Path, nodes: int, *, cpu: str, kubelets: bool, profile: Path | None = None, gates: str = ""
+        self,
+        directory: Path,
+        nodes: int,
+        *,
+        cpu: str,
+        kubelets: bool,
+        profile: Path | None = None,
+        gates: str = "",
+        fair: bool = False,
     ) -> None:
-        flags = dict(FLAGS)
+        flags = {name: own for name, own in FLAGS.items() if not fair or name != "kube-apiserver"}
         if gates:
             flags["kube-apiserver"] = [*flags.get("kube-apiserver", ()), f"--feature-gates={gates}"]
         programs = Binaries.find([*NEEDED, KUBE])

@@ -22,25 +22,26 @@ POSTS = 64
 
 
 class Bindings:
-    """When each pod was first seen bound (seconds of ``perf_counter``), by name."""
+    """When each pod was first seen, and first seen bound (seconds of ``perf_counter``), by name."""
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    def __init__(self, connection: Connection, path: str = PODS) -> None:
+        self._connection, self._path = connection, path
         self._decode = msgspec.json.Decoder(Event).decode
+        self.seen: dict[str, float] = {}
         self.at: dict[str, float] = {}
         self.watching = asyncio.Event()
         self._changed = asyncio.Event()
 
     async def run(self) -> None:
         """Watch, again and again: the API server ends a watch that does not keep up."""
-        listed = msgspec.json.decode(await self._connection.get(PODS, query={"limit": "1"}))
+        listed = msgspec.json.decode(await self._connection.get(self._path, query={"limit": "1"}))
         self._version = listed["metadata"]["resourceVersion"]
         while True:
             await self._watch()
 
     async def _watch(self) -> None:
         query = {"watch": "true", "resourceVersion": self._version, "allowWatchBookmarks": "true"}
-        async with aclosing(self._connection.stream(PODS, query)) as stream:
+        async with aclosing(self._connection.stream(self._path, query)) as stream:
             async for lines in stream:
                 now = time.perf_counter()
                 self.watching.set()
@@ -48,6 +49,7 @@ class Bindings:
                     event = self._decode(line)
                     found = event.object
                     self._version = found.metadata.resource_version
+                    self.seen.setdefault(found.metadata.name, now)
                     if found.spec.node_name and event.type != "DELETED":
                         self.at.setdefault(found.metadata.name, now)
                 self._changed.set()
@@ -68,10 +70,10 @@ class Bindings:
 
 
 @asynccontextmanager
-async def watched(cluster: Cluster) -> AsyncIterator[tuple[Connection, Bindings]]:
+async def watched(cluster: Cluster, path: str = PODS) -> AsyncIterator[tuple[Connection, Bindings]]:
     """A connection, and bindings as they come from now on."""
     async with await connect(cluster.plane.kubeconfig, timeout=120) as connection:
-        bindings = Bindings(connection)
+        bindings = Bindings(connection, path)
         task = asyncio.create_task(bindings.run())
         await bindings.watching.wait()
         try:
