@@ -7,6 +7,8 @@ A policy is asked once a pass, while somebody waits. It answers with a plan. The
 starts where, and why the others do not start. It is checked before it is carried out.
 """
 
+import numpy as np
+
 from slacktide.policy import Bind, Hold, Plan, View
 
 
@@ -16,27 +18,26 @@ class FirstFit:
     def decide(self, view: View, now: float) -> Plan:  # noqa: ARG002
         """Must be deterministic. If you need chance, take it from ``view.random``. ``now`` is in seconds."""
         free = view.free  # a copy, shape (hosts, resources): what this plan takes is taken off here
-        taken: dict[int, set[int]] = {}  # hosts that this plan gives to an anti-affine job
-        failed: set[tuple[bytes, int, int | None]] = set()  # what found no host need not be tried again in this pass
+        taken: dict[int, list[int]] = {}  # hosts that this plan gives to an anti-affine job
         binds: list[Bind] = []
         holds: list[Hold] = []
-        for row in view.waiting.tolist():
-            demand = view.demand(row)
-            job = int(view.workload.job[row]) if view.workload.anti_affinity[row] else None
-            asks = (demand.tobytes(), int(view.workload.term[row]), job)
-            if asks in failed:
-                holds.append(Hold(row, "an equal request found no host in this pass"))
-                continue
+        left = np.arange(len(view.waiting))  # places in view.waiting, by admission
+        while len(left):
+            row, demand = int(view.waiting[left[0]]), view.demands[left[0]]
             fits = view.allowed(row) & (free >= demand).all(axis=1)
+            job = int(view.workload.job[row]) if view.workload.anti_affinity[row] else None
             if job is not None:
-                fits[sorted(taken.get(job, ()))] = False
-            if not fits.any():
-                failed.add(asks)
-                holds.append(Hold(row, f"0/{len(fits)} hosts: no allowed host has room"))
-                continue
-            host = int(fits.argmax())
-            free[host] -= demand
-            if job is not None:
-                taken.setdefault(job, set()).add(host)
-            binds.append(Bind(row, host, reason=f"{view.hosts.names[host]} is the first with room"))
+                fits[taken.get(job, [])] = False
+            if fits.any():
+                host = int(fits.argmax())
+                free[host] -= demand
+                if job is not None:
+                    taken.setdefault(job, []).append(host)
+                binds.append(Bind(row, host, reason=f"{view.hosts.names[host]} is the first with room"))
+                left = left[1:]
+            else:  # nor is there one for who asks for as much: in one pass room only becomes less
+                hopeless = view.as_hard(left[0], free)[left]
+                rows = view.waiting[left[hopeless]].tolist()
+                holds.append(Hold(tuple(rows), f"0/{len(fits)} hosts: no allowed host has room"))
+                left = left[~hopeless]
         return Plan(tuple(binds), tuple(holds))

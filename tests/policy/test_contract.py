@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError, PluginError
 from slacktide.kernels.drive import event_loop
@@ -108,6 +109,43 @@ def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, sever
             assert contents(stepper.view(now)) == was, "decide() changed what it was shown"
 
 
+def allowed_anew(view: View, row: int) -> NDArray[np.bool_]:
+    """What ``view.allowed`` says, host by host from what is on them, without the rules about neighbours."""
+    tb = view.tables
+    kind = tb["kinds"][tb["instances"]["kind"][row]]
+    found = []
+    for h, host in enumerate(tb["hosts"]):
+        siblings = tb["slots"][h]["job"][: host["count"]] == kind["job"] if kind["job"] >= 0 else np.zeros(1)
+        found.append(tb["allowed"][kind["term"], host["group"]] and not host["down"] and not siblings.any())
+    return np.array(found, np.bool_)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_hosts_that_are_allowed_are_so_in_each_pass_and_nobody_writes_over_them(seed: int, tmp_path: Path) -> None:
+    one = cluster(6000 + seed, requests=25).with_(policy={"name": named("FirstFit", tmp_path)})
+    hopeless = jobs = 0
+    for stepper in passes_due(one, tmp_path):
+        view = stepper.view(float(stepper.tb.control["now"]))
+        free = view.free
+        assert view.demands.tolist() == [view.demand(row).tolist() for row in view.waiting]
+        for at, row in enumerate(view.waiting.tolist()):
+            allowed = view.allowed(row)
+            plain = allowed_anew(view, row)
+            kind = view.tables["kinds"][view.kinds[at]]
+            assert (allowed <= plain).all()
+            assert kind["conditions"] or (allowed == plain).all()
+            jobs += kind["job"] >= 0
+            with pytest.raises(ValueError, match="read-only"):
+                allowed[0] = True
+            if not (allowed & (free >= view.demands[at]).all(axis=1)).any():
+                others = view.waiting[view.as_hard(at, free)].tolist()
+                assert row in others
+                hopeless += len(others) > 1
+                for other in others:
+                    assert not (view.allowed(other) & (free >= view.demand(other)).all(axis=1)).any()
+    assert hopeless or jobs
+
+
 def test_triage_says_who_is_lost_and_which_class_is_overloaded(tmp_path: Path) -> None:
     said = []
     for seed in range(8000, 8010):
@@ -115,6 +153,7 @@ def test_triage_says_who_is_lost_and_which_class_is_overloaded(tmp_path: Path) -
         for stepper in passes_due(one, tmp_path):
             view = stepper.view(float(stepper.tb.control["now"]))
             for hold in stepper.policy.decide(view, view.now).holds:
+                assert isinstance(hold.row, int)
                 slack = view.metric(hold.row)
                 if "its class is overloaded" in hold.reason:
                     assert hold.reason.startswith("lost: ") == (slack < -one.config.policy.savable)

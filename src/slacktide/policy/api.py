@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, runtime_checkable
+from functools import cached_property
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.drive.apply_plan import metric_in_queue, metric_on_host, spared, welcoming
 from slacktide.kernels.tables.arrays import Tables
-from slacktide.kernels.tables.schema import DONE, PLACED, WAITING
+from slacktide.kernels.tables.schema import DONE, LEAVING, PLACED, WAITING
 from slacktide.model import Hosts, Workload
 
 
@@ -33,9 +34,9 @@ class Bind:
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Instance ``row`` goes on waiting, and why."""
+    """Instance ``row``, or each of several, goes on waiting, and why."""
 
-    row: int
+    row: int | tuple[int, ...]
     reason: str
 
 
@@ -45,6 +46,40 @@ class Plan:
 
     binds: tuple[Bind, ...] = ()
     holds: tuple[Hold, ...] = ()
+
+
+class Masks:
+    """Which hosts satisfy which term and are up, and where jobs run: kept from pass to pass, until hosts change."""
+
+    def __init__(self) -> None:
+        self._down: NDArray[Any] = np.zeros(0)
+        self._group: NDArray[Any] = np.zeros(0)
+        self._of_term: dict[int, NDArray[np.bool_]] = {}
+        self._of_job: dict[int, NDArray[np.int64]] = {}
+
+    def of_term(self, tb: Tables, term: int) -> NDArray[np.bool_]:
+        """Shape (hosts,), read-only."""
+        mask = self._of_term.get(term)
+        if mask is None:
+            hosts = tb["hosts"]
+            mask = tb["allowed"][term][hosts["group"]].astype(bool) & (hosts["down"] == 0)
+            mask.flags.writeable = False
+            self._of_term[term] = mask
+        return mask
+
+    def of_job(self, tb: Tables, job: int) -> NDArray[np.int64]:
+        """Rows of an anti-affine job."""
+        rows = self._of_job.get(job)
+        if rows is None:
+            rows = self._of_job[job] = np.flatnonzero(tb["kinds"]["job"][tb["instances"]["kind"]] == job)
+        return rows
+
+    def refresh(self, tb: Tables) -> None:
+        """Forget what no longer holds."""
+        hosts = tb["hosts"]
+        if not (np.array_equal(self._down, hosts["down"]) and np.array_equal(self._group, hosts["group"])):
+            self._down, self._group = hosts["down"].copy(), hosts["group"].copy()
+            self._of_term.clear()
 
 
 @dataclass(frozen=True)
@@ -61,18 +96,52 @@ class View:
     random: np.random.Generator = field(repr=False)
     """Seeded by the run's seed and the number of the pass."""
 
-    @property
+    masks: Masks = field(default_factory=Masks, repr=False)
+    """Those of the run."""
+
+    def __post_init__(self) -> None:
+        self.masks.refresh(self.tables)
+
+    @cached_property
     def waiting(self) -> NDArray[np.int64]:
-        """Rows that wait, by admission."""
+        """Rows that wait, by admission; read-only."""
         control = self.tables.control
         queued = self.tables["queue"][: int(control["queue"])]["row"]
         new = self.tables["incoming"][: int(control["incoming"])]["row"]
-        return np.sort(np.concatenate([queued, new]))
+        found = np.sort(np.concatenate([queued, new]))
+        found.flags.writeable = False
+        return found
+
+    @cached_property
+    def demands(self) -> NDArray[np.float64]:
+        """What those of ``waiting`` ask for, shape (waiting, resources), rounded as amounts are; read-only."""
+        found = self.tables["demand"][self.tables["kinds"]["shape"][self.kinds]] * self.tables["unit"]
+        found.flags.writeable = False
+        return found  # type: ignore[no-any-return]
+
+    @cached_property
+    def kinds(self) -> NDArray[np.int64]:
+        """The kind of each of ``waiting``: those of one kind ask for the same, may use the same hosts and were promised
+        the same, so what one of them finds holds for all; read-only."""
+        found = self.tables["instances"]["kind"][self.waiting]
+        found.flags.writeable = False
+        return found
+
+    def as_hard(self, at: int, free: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """Which of ``waiting`` find no host either where ``waiting[at]`` found none, with these free amounts of hosts
+        or less: those that ask for as much of the same hosts, or are of its kind; shape (waiting,)."""
+        kinds = self.tables["kinds"]
+        own = kinds[self.kinds[at]]
+        term, demand = int(own["term"]), self.demands[at]
+        has_rules = own["job"] >= 0 or own["conditions"]
+        if has_rules and (self.masks.of_term(self.tables, term) & (free >= demand).all(axis=1)).any():
+            return self.kinds == self.kinds[at]  # type: ignore[no-any-return]  # its neighbours keep it away
+        return (kinds["term"][self.kinds] == term) & (self.demands >= demand).all(axis=1)  # type: ignore[no-any-return]
 
     @property
     def free(self) -> NDArray[np.float64]:
         """Free amounts, shape (hosts, resources), in the hosts' unit, below 0 where more is taken than there is;
-        0 on hosts that are down."""
+        0 on hosts that are down. A copy."""
         up = self.tables["hosts"]["down"] == 0
         return self.tables["free"] * self.tables["unit"] * up[:, None]  # type: ignore[no-any-return]
 
@@ -88,17 +157,21 @@ class View:
 
     def allowed(self, row: int) -> NDArray[np.bool_]:
         """Which hosts a request may use as they are: up, constraints and rules satisfied, no other instance of its
-        anti-affine job."""
+        anti-affine job; read-only."""
         tb = self.tables
-        kind = tb["kinds"][tb["instances"]["kind"][row]]
-        hosts = tb["hosts"]
-        mask = tb["allowed"][kind["term"]][hosts["group"]].astype(bool) & (hosts["down"] == 0)
-        if kind["job"] >= 0:
-            places = np.arange(tb["slots"].shape[1])[None, :] < hosts["count"][:, None]
-            mask &= ~((tb["slots"]["job"] == kind["job"]) & places).any(axis=1)
-        mask = np.ascontiguousarray(mask)
-        if kind["conditions"]:
-            welcoming(tb.state, int(tb["instances"]["kind"][row]), mask)
+        number = int(tb["instances"]["kind"][row])
+        term, job, conditions = tb["kinds"][["term", "job", "conditions"]][number].item()
+        mask = self.masks.of_term(tb, term)
+        if job < 0 and not conditions:
+            return mask
+        mask = mask.copy()
+        if job >= 0:
+            siblings = tb["instances"][self.masks.of_job(tb, job)]
+            state = siblings["state"]
+            mask[siblings["host"][(state == PLACED) | (state == LEAVING)]] = False
+        if conditions:
+            welcoming(tb.state, number, mask)
+        mask.flags.writeable = False
         return mask
 
     def spared(self, host: int, victims: Sequence[int]) -> int:

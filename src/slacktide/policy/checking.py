@@ -23,13 +23,22 @@ def check_types(plan: Plan, name: str) -> None:
         if not all(map(is_whole, (bind.row, bind.host, *bind.victims))):
             raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected whole numbers")
     for hold in holds:
-        if not isinstance(hold, Hold) or not is_whole(hold.row):
-            raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row")
+        if not isinstance(hold, Hold) or not all(map(is_whole, _rows(hold))):
+            raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row, or of a tuple of rows")
 
 
 def is_whole(value: Any) -> bool:
     """Whether it can be a row number."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _any_placed_now(view: View, bind: Bind) -> bool:
+    slots = view.tables["slots"][bind.host]
+    return bool(np.isin(slots["row"][slots["batch"] == view.tables.control["batch"]], bind.victims).any())
+
+
+def _rows(hold: Hold) -> tuple[Any, ...]:
+    return hold.row if isinstance(hold.row, tuple) else (hold.row,)
 
 
 def check_bind(view: View, bind: Bind, name: str) -> None:
@@ -46,9 +55,7 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
         refuse(f"host {bind.host}", f"0 to {len(view.hosts) - 1}")
     if len(set(bind.victims)) != len(bind.victims):
         refuse("a victim named twice", "each once")
-    batch = tb.control["batch"]
-    slots = tb["slots"][bind.host]
-    if np.isin(slots["row"][slots["batch"] == batch], bind.victims).any():
+    if bind.victims and _any_placed_now(view, bind):
         refuse("a victim placed in this very pass", "instances that ran before it")
     for v in bind.victims:
         if not 0 <= v < len(requests) or requests[v]["state"] != PLACED or requests[v]["host"] != bind.host:

@@ -16,7 +16,7 @@ from slacktide.kernels.drive import event_loop
 from slacktide.kernels.tables import buffer_capacity
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
-from slacktide.policy.api import Plan, Policy, View
+from slacktide.policy.api import Masks, Plan, Policy, View
 from slacktide.policy.compiled import CompiledPolicy
 from slacktide.policy.loader import Loaded
 from slacktide.policy.plan_pass import carry_out, decided
@@ -37,7 +37,7 @@ class Stepper:
         self.tb, self.workload, self.hosts, self.config = tb, workload, hosts, config
         self.policy: Policy = CompiledPolicy() if own.policy is None else own.policy
         self._name = "" if own.policy is None else config.policy.name
-        self._grow = grow
+        self._grow, self._masks = grow, Masks()
 
     def step(self, seconds: list[float]) -> int:
         """Go on to the next pass and through it, noting how long it took to decide; PAUSE, or what comes first."""
@@ -54,7 +54,7 @@ class Stepper:
     def view(self, now: float) -> View:
         """The cluster as the policy may see it."""
         seed = [self.config.simulation.seed % 2**64, int(self.tb.control["batch"])]
-        return View(self.tb, self.workload, self.hosts, now, np.random.default_rng(seed))
+        return View(self.tb, self.workload, self.hosts, now, np.random.default_rng(seed), self._masks)
 
     def _decide(self, view: View) -> Plan:
         plan = decided(self.policy, view, self._name) if self._name else self.policy.decide(view, view.now)

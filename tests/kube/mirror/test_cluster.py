@@ -136,6 +136,7 @@ def test_a_malformed_pod_keeps_what_was_known_of_it(mirror: ClusterMirror, heard
 
 
 def test_terms_of_one_pod_change_the_constraints_of_others(mirror: ClusterMirror, heard: Heard) -> None:
+    mirror.see_node(made_objects.node("n", labels={"zone": "z", "node-restriction.kubernetes.io/slacktide": "true"}))
     mirror.see_pod(pod("p", labels={"app": "web"}))
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
