@@ -67,11 +67,17 @@ def hostile(labels: dict[str, str] | None = None, annotations: dict[str, str] | 
     return {"metadata": metadata, "spec": {"schedulerName": SCHEDULER_NAME[0], "containers": [container]} | spec}
 
 
-def _terms(count: int) -> Json:
-    """Away from all pods of the cluster, by so many keys."""
+def _terms(count: int, key: str = "") -> Json:
+    """Away from all pods of the cluster, by so many terms of its own; ``key``: where, else by made-up keys."""
+    number = next(NUMBERS)
+    absent = [{"key": f"nobody-has-{number}-{one}", "operator": "DoesNotExist"} for one in range(count)]
     terms = [
-        {"topologyKey": f"key-{next(NUMBERS)}-{one}", "labelSelector": EVERYBODY, "namespaceSelector": {}}
-        for one in range(count)
+        {
+            "topologyKey": key or f"key-{number}-{at}",
+            "labelSelector": {"matchExpressions": [one]},
+            "namespaceSelector": {},
+        }
+        for at, one in enumerate(absent)
     ]
     return hostile(affinity={"podAntiAffinity": {REQUIRED: terms}})
 
@@ -122,6 +128,7 @@ def _claimant() -> Json:
 
 SHAPES: dict[str, tuple[Kind[Any], Callable[[], Json]]] = {
     "100 terms about everybody": (POD, lambda: _terms(100)),
+    "100 terms about everybody, by host": (POD, lambda: _terms(100, "kubernetes.io/hostname")),
     "1,000 terms about everybody": (POD, lambda: _terms(1_000)),
     "100 spread constraints": (POD, lambda: _spread(100)),
     "10,000 values in a selector": (POD, lambda: _selective(10_000)),

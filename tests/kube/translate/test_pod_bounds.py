@@ -232,9 +232,7 @@ def test_a_node_of_others_brings_no_label() -> None:
     assert not index.see_node(None, view)
 
 
-def test_a_pod_whose_namespace_had_too_many_terms_is_scheduled_when_it_has_fewer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_who_had_too_many_terms_is_scheduled_when_its_namespace_has_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pod_bounds, "MOST_ABOUT_OTHERS", 1)
     world = World()
     world.owner(replicas=3)

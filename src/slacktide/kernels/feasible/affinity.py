@@ -48,12 +48,17 @@ def count_one(tb: State, counter: int, h: int, by: int) -> bool:
 
 @kernel
 def carries(tb: State, kind: int, counter: int) -> bool:
-    """Whether instances of a kind carry the counter's mark; O(its counters)."""
+    """Whether instances of a kind carry the counter's mark; O(log of its counters, which ascend)."""
     record = views.kinds(tb)[kind]
-    for i in range(record["marks_at"], record["marks_at"] + record["marks"]):
-        if views.marks(tb)[i] == counter:
-            return True
-    return False
+    first, end = whole(record["marks_at"]), whole(record["marks_at"] + record["marks"])
+    last = end
+    while first < last:
+        middle = (first + last) // 2
+        if views.marks(tb)[middle] < counter:
+            first = middle + 1
+        else:
+            last = middle
+    return first < end and views.marks(tb)[first] == counter
 
 
 @leaf
@@ -134,7 +139,7 @@ def rules_at(tb: State, kind: int, h: int) -> int:
 
 @kernel
 def in_the_way(tb: State, kind: int, slot: Records, h: int) -> bool:
-    """Whether an instance on host ``h`` makes an away rule of the kind fail there; O(rules * its counters)."""
+    """Whether an instance on host ``h`` makes an away rule of the kind fail there; O(rules * log of its counters)."""
     record = views.kinds(tb)[kind]
     theirs = whole(views.instances(tb)[slot["row"]]["kind"])
     for i in range(record["conditions_at"], record["conditions_at"] + record["conditions"]):

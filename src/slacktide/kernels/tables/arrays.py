@@ -184,7 +184,7 @@ ARRAYS: dict[str, Array] = {
     "counters": Array(affinity.COUNTER, ("counters",), "record", "feasible", "marks that are counted by domain"),
     "tallies": Array(I8, ("domains",), "instances", "feasible", "by counter and domain"),
     "domain": Array(I4, ("topologies", H), "domain", "feasible", "that of a host, or -1", fixed=True),
-    "marks": Array(I8, ("marks",), "counter", "feasible", "what kinds carry", fixed=True),
+    "marks": Array(I8, ("marks",), "counter", "feasible", "what kinds carry, ascending", fixed=True),
     "conditions": Array(affinity.CONDITION, ("rules",), "record", "feasible", "rules, by kind"),
     "preferences": Array(affinity.PREFERENCE, ("preferences",), "record", "feasible", "by kind", fixed=True),
     "points": Array(I8, (H,), "points", "drive place", "scratch: by preferences"),
