@@ -42,6 +42,7 @@ GROUPS = {
         "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",
         "report": "Makes one HTML page of the experiment in DIR.",
         "plan": "Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.",
+        "validate": "Says whether SIMULATED comes out as MEASURED.",
         "edge": "Delay-aware placement on the published edge testbed.",
     },
     "On a cluster": {
