@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from reference.simulator import simulate
 from slacktide.config import Config
 from slacktide.inputs.generators.registry import GENERATORS
-from slacktide.inputs.group import group_by_job
+from slacktide.inputs.grouping import group_by_job
 from slacktide.inputs.rows import select
 from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.sim import run

@@ -46,7 +46,7 @@ from slacktide.model.logins import parse_logins
 from slacktide.model.window import Window, parse_epoch, turns
 from slacktide.model.written_numbers import whole_number
 from slacktide.netprobe import packets
-from slacktide.netprobe.keys import read_keys
+from slacktide.netprobe.agent import read_keys
 from slacktide.netprobe.peers import parse_peer
 from slacktide.openslo import bindings, documents
 from slacktide.settings import load

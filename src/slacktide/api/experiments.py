@@ -21,14 +21,13 @@ from slacktide.api.configuring import (
     sections,
     whole_number,
 )
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, grid_origin, hosts_given
 from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
-from slacktide.experiment.checked import Node
-from slacktide.experiment.executors import cores, executor
-from slacktide.experiment.grid_keys import INTERVALS
+from slacktide.experiment.checked import INTERVALS, Node
+from slacktide.experiment.local import cores, executor
 from slacktide.results import experiment as folders
 from slacktide.settings import PRESETS
 from slacktide.settings_file import SettingsFile

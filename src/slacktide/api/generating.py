@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import frame_of
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.generators.api import Value, settled

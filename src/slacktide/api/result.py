@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
-from slacktide.api.drawing import figure_of
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import figure_of, frame_of
 from slacktide.api.sources import Origin
 from slacktide.errors import ConfigError
 from slacktide.experiment import run_folder

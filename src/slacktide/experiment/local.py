@@ -17,12 +17,14 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
 import slacktide
 from slacktide.errors import InputError, SlacktideError
 from slacktide.experiment.run import Outcome, Task
+from slacktide.experiment.store import Store
 from slacktide.experiment.worker import WARM
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES
 from slacktide.kernels.runtime.compiling import compiled_before
@@ -258,3 +260,17 @@ class Processes:
             why = " (for want of memory, perhaps)" if code == -signal.SIGKILL else ""
             text = f"the process at this run {how}, {ATTEMPTS} times over{why}"
             told(Outcome(key, error=text, kind=InputError.__name__))
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def executor(store: Store, jobs: int, cluster: str | None) -> AbstractContextManager[Any]:
+    """``jobs`` runs at a time here, or those of the Dask scheduler at ``cluster``."""
+    if cluster is None:
+        return Processes(jobs)
+    from slacktide.experiment.cluster import Cluster
+
+    return Cluster(cluster, store.folder)

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.reporting import answer, fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
+from slacktide.reporting import answer, over_time, promises, reduce, scores, totals, windows
 from slacktide.reporting.figure import Figure, Rows, Scene, drawn, where
 from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
 from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
-SERIES = (*over_runs.SHOWN, "runs")
+SERIES = (*reduce.SHOWN, "runs")
 SHOWN_PAIRS = 4
 """Of many policies this many are drawn against the reference, the one that is judged among them."""
 Announce = Callable[[str], None]
@@ -64,7 +64,7 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
         if first:
             demand += reduce.demand(table, member, resources)
             counted += [{name: row[name] for name in ("workload", "class", "requests")} for row in mine]
-    limits = over_runs.capacities(found, resources)
+    limits = reduce.capacities(found, resources)
     bins, sums = kept.deficits()
     said = verdict(rows, scene)
     shown, note = drawn(scene, said.judged)
@@ -151,7 +151,7 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
 
 
 def _fairness(found: list[Member], scene: Scene, shown: Scene) -> Figure:
-    rows, why_not = fairness_data.by_contention(found, scene)
+    rows, why_not = reduce.by_contention(found, scene)
     seconds = float(found[0].manifest.get("intervals") or 0.0)
     every = f"{seconds / 60.0:g} minutes" if seconds >= 60.0 else f"{seconds:g} s"
     return totals.fairness(_table(rows), shown, every, why_not)
@@ -159,7 +159,7 @@ def _fairness(found: list[Member], scene: Scene, shown: Scene) -> Figure:
 
 def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
     keys = ["workload", "hosts", "policy", "time"]
-    table = _table(over_runs.progress(found)) if any(one.over_time for one in found) else _empty([*keys, *SERIES])
+    table = _table(reduce.progress(found)) if any(one.over_time for one in found) else _empty([*keys, *SERIES])
     return [
         over_time.lines(
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",

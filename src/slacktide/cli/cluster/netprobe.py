@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import CONTEXT, FILE, echo_json
+from slacktide.cli.process import run_fast, until_signal
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.text import table
 from slacktide.netprobe.options import HTTP_PORT, PORT, AgentIdentity, Options

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
+from slacktide.cli.options import AS_JSON, FILE, SETTING, chosen_grouping, echo_json, grouping_options
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -110,7 +109,7 @@ def plan(
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores
-    from slacktide.experiment.executors import cores, executor
+    from slacktide.experiment.local import cores, executor
 
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")

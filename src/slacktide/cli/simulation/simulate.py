@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import DURATION, FILE, SETTING, echo_json
+from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def simulate(
     lists them, 'slacktide --help' the exit codes.
     """
     from slacktide import settings
-    from slacktide.cli.memory import give_back
+    from slacktide.cli.process import give_back
     from slacktide.results.directory import check_target
 
     give_back()
@@ -169,7 +168,7 @@ def _run(
 def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from slacktide.cli import measure
+    from slacktide.cli import process
     from slacktide.cli.simulation import outcome
     from slacktide.experiment.run_folder import delays_of, per_class_of, totals, unserved_of
     from slacktide.metrics import over_all, per_approach
@@ -180,9 +179,9 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     counts = totals(result)
     costs = {
         "compile_seconds": result.compile_seconds,
-        "cpu_seconds": measure.cpu_seconds(),
-        "peak_rss_mb": measure.peak_rss_mb(),
-        "wall_seconds": measure.wall_seconds(),
+        "cpu_seconds": process.cpu_seconds(),
+        "peak_rss_mb": process.peak_rss_mb(),
+        "wall_seconds": process.wall_seconds(),
     }
     never = unserved_of(workload, hosts, result)
     delays = delays_of(workload, hosts, config, result)

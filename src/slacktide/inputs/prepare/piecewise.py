@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs.prepare.activity import spans
+from slacktide.inputs.prepare.changes import check_window, drawn, nothing_in_window, touches_window, window
 from slacktide.inputs.prepare.peak import Peak
-from slacktide.inputs.prepare.thinning import drawn
-from slacktide.inputs.prepare.windows import check_window, nothing_in_window, touches_window, window
 from slacktide.inputs.rows import select
 from slacktide.model import Workload
 

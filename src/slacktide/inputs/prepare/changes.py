@@ -1,4 +1,4 @@
-"""A stretch of time cut out of a workload."""
+"""A workload changed: a stretch of time cut out, thinned, its times, demands or rate of arrival multiplied."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.unreadiness import distinct
 from slacktide.inputs.prepare.activity import Spans, spans
-from slacktide.inputs.rows import columns_of
+from slacktide.inputs.rows import columns_of, select
 from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
 
 
@@ -143,3 +143,64 @@ def _requests(
         scale_request=place[requests.scale_request[events]],
         scale_replicas=requests.scale_replicas[events],
     )
+
+
+def thin(workload: Workload, share: float, seed: int) -> Workload:
+    """``share`` (above 0, at most 1) of the requests, drawn without replacement, in their order.
+
+    Their number is the share of all, rounded, at least one. A request of several instances is kept whole or not at
+    all. Of one seed a smaller share keeps requests that a larger one keeps. Raises :class:`ConfigError`.
+    """
+    count = len(workload) if workload.requests is None else len(workload.requests)
+    kept = drawn(count, share, seed)
+    return select(workload, np.flatnonzero(kept if workload.request is None else kept[workload.request]))
+
+
+def drawn(count: int, share: float, seed: int) -> NDArray[np.bool_]:
+    """Which of ``count`` requests :func:`thin` keeps. Raises :class:`ConfigError`."""
+    if not 0 < share <= 1:
+        raise ConfigError(f"share: found {share:g}, expected a number above 0 and at most 1")
+    order = np.arange(count, dtype=np.int32)
+    np.random.default_rng(seed).shuffle(order)
+    kept = np.zeros(count, np.bool_)
+    kept[order[: max(round(count * share), 1)]] = True
+    return kept
+
+
+def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
+    """A workload with factors above 0 applied.
+
+    ``time``    all times, admissions, durations, scale events, changes of demand, deadlines, grace periods, spells of
+                unreadiness: 2 makes everything take twice as long
+    ``demand``  what each instance asks of every resource, at first and later, and its limits
+    ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events, changes of demand and begins
+                of spells being divided by it, while durations stay, so that twice as many are active. Times are counted
+                from 0.
+
+    Raises :class:`ConfigError` for another factor.
+    """
+    for name, factor in (("time", time), ("demand", demand), ("rate", rate)):
+        if not 0 < factor <= 1e6:
+            raise ConfigError(f"{name}: found {factor:g}, expected a factor above 0 and at most 1e6")
+    requests = workload.requests
+    return replace(
+        workload,
+        admission=workload.admission * (time / rate),
+        duration=workload.duration * time,
+        demand=workload.demand * demand,
+        limit=None if workload.limit is None else workload.limit * demand,
+        accesses=tuple(replace(one, deadline=one.deadline * time) for one in workload.accesses),
+        requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
+        resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
+        grace=None if workload.grace is None else workload.grace * time,
+        spells=tuple(
+            distinct(tuple((at * (time / rate), lasts * time) for at, lasts in one)) for one in workload.spells
+        ),
+        losses=tuple(
+            tuple((end * (time / rate), lost * (time / rate)) for end, lost in one) for one in workload.losses
+        ),
+    )
+
+
+def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
+    return tuple((at * time, tuple((name, n * demand) for name, n in amounts)) for at, amounts in resizing)
