@@ -16,6 +16,8 @@ COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "an
 """The fields of every workload that hold one entry per row."""
 OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace", "unready")
 """As ``COLUMNS``, where they are not ``None``."""
+TABLES = (*("classes", "terms", "resources", "placements", "budgets", "resizings", "losses", "accesses", "spells"),)
+"""What numbers in these columns point at."""
 
 
 def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
