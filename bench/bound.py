@@ -40,7 +40,7 @@ from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.prepare import host_sets
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, Workload
-from slacktide.results.tables import write_requests
+from slacktide.results.tables import request_rows
 from slacktide.settings import load
 
 POLICIES = {
@@ -123,7 +123,7 @@ def ran(one: Case, hosts: Hosts, config: Config, line: Line, end: float) -> None
     found = simulated(one.workload, hosts, config)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "requests.parquet"
-        write_requests(path, one.workload, found.result.requests, config.qos.startup)
+        request_rows(one.workload, found.result.requests, config.qos.startup).write(path)
         owing = penalties(pq.read_table(path), one.workload.classes, config.qos.startup, end)
     sums = dict(zip(owing["class"].to_pylist(), owing["penalty"].to_pylist(), strict=True))
     classes = [found.classes[each.name] for each in one.workload.classes]

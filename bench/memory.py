@@ -30,7 +30,7 @@ STEPS = {
     "the run": ("slacktide.sim.engine", "drive"),
     "its columns": ("slacktide.sim.engine", "result_of"),
     "hashes of files": ("slacktide.results", "file_hashes"),
-    "writing of requests.parquet": ("slacktide.results", "write_requests"),
+    "writing of requests.parquet": ("slacktide.experiment.run_folder", "_write_tables"),
     "availability per class": ("slacktide.metrics", "per_class"),
     "availability over all": ("slacktide.metrics", "over_all"),
 }

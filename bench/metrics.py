@@ -29,7 +29,7 @@ from measuring import announce, table
 
 from slacktide.metrics import confidence, contention, demand, distributions, paired, penalties, use
 from slacktide.model import DEFAULT_CLASSES, Workload
-from slacktide.results import write_requests
+from slacktide.results.tables import request_rows
 
 MONTH = 29 * 86400.0
 REACHED = "availability_restart"
@@ -76,7 +76,7 @@ def outcome(work: Workload, seed: int) -> dict[str, Any]:
 def make(folder: Path, count: int) -> None:
     work = workload(count)
     for seed in range(2):
-        write_requests(folder / f"requests-{seed}.parquet", work, outcome(work, seed), "restart")
+        request_rows(work, outcome(work, seed), "restart").write(folder / f"requests-{seed}.parquet")
 
 
 def read(folder: Path, *names: str, which: int = 0) -> pa.Table:

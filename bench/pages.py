@@ -37,7 +37,7 @@ from requests import GROUPED, Words
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.metrics.penalties import penalties
-from slacktide.results.tables import write_requests
+from slacktide.results.tables import request_rows
 
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
@@ -142,7 +142,7 @@ def owed() -> str:
     workload, hosts = read(*files)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "requests.parquet")
-        write_requests(path, workload, simulated(workload, hosts, config).result.requests, config.qos.startup)
+        request_rows(workload, simulated(workload, hosts, config).result.requests, config.qos.startup).write(path)
         requests = pq.read_table(path)
         lengths = ("due", "run", "lifetime", "asked")
         sums = [penalties(requests, workload.classes, config.qos.startup, HOUR, length=one) for one in lengths]

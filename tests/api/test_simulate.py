@@ -282,7 +282,7 @@ def test_an_interrupted_save_leaves_earlier_results(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("slacktide.results.write_progress", stop)
+        patched.setattr("slacktide.results.tables.rows_of", stop)
         with pytest.raises(KeyboardInterrupt):
             second.save(folder)
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == kept

@@ -67,9 +67,9 @@ def outcome(workload: Workload, folder: Path) -> tuple[RunResult, object, object
     hosts = equal_hosts(HOSTS // 2)
     result = run(workload, hosts, config)
     folder.mkdir()
-    tables_out.write_requests(folder / "requests.parquet", workload, result.requests, config.qos.startup)
+    tables_out.request_rows(workload, result.requests, config.qos.startup).write(folder / "requests.parquet")
     if result.instances is not None:
-        tables_out.write_instances(folder / "instances.parquet", workload, result.instances, config.qos.startup)
+        tables_out.instance_rows(workload, result.instances, config.qos.startup).write(folder / "instances.parquet")
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     tables = [pq.read_table(one).to_pylist() for one in sorted(folder.iterdir())]
@@ -139,7 +139,7 @@ def peak_of(path: Path) -> int:
         workload = read_workload(path, rests=True)
         config = preset("recommended")
         result = run(workload, equal_hosts(HOSTS * 100), config)
-        tables_out.write_requests(path.with_suffix(".out"), workload, result.requests, config.qos.startup)
+        tables_out.request_rows(workload, result.requests, config.qos.startup).write(path.with_suffix(".out"))
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

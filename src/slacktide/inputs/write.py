@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import csv
-import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -22,6 +22,7 @@ from slacktide.inputs.columns.terms import format_attributes
 from slacktide.inputs.columns.texts import TEXTS
 from slacktide.inputs.rows import TABLES, columns_of, join, select
 from slacktide.model import APPROACHES, Hosts, Workload, arrow
+from slacktide.whole_file import whole_file
 
 ROW_GROUP = 131_072
 IN_MEMORY = Path("workload")
@@ -84,7 +85,8 @@ def write_hosts(hosts: Hosts, path: Path | str) -> None:
         return
     import pyarrow.parquet as pq
 
-    _set_aside(path, lambda aside: pq.write_table(hosts_table(hosts), aside, write_page_checksum=True))
+    with whole_file(path) as aside:
+        pq.write_table(hosts_table(hosts), aside, write_page_checksum=True)
 
 
 def hosts_table(hosts: Hosts) -> Any:
@@ -121,7 +123,7 @@ class WorkloadParquetWriter:
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
         self.rows = 0
-        self._aside = _aside(self.path)
+        self._stack = ExitStack()
         self._writer: Any = None
         self._shared: tuple[object, ...] | None = None
 
@@ -144,34 +146,22 @@ class WorkloadParquetWriter:
         if self._shared is None:
             self._open(table.schema)
             self._shared = shared
-        try:
-            self._writer.write_table(table, row_group_size=ROW_GROUP)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+        self._writer.write_table(table, row_group_size=ROW_GROUP)
         self.rows += len(rows)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        try:
-            if self._writer is not None:
-                self._writer.close()
-                if kind is None:
-                    os.replace(self._aside, self.path)
-            elif kind is None:
-                raise OutputError(f"{self.path}: expected at least one piece of a workload")
-        except OSError as failure:
-            raise OutputError(f"{self.path}: cannot be written: {failure}") from failure
-        finally:
-            self._aside.unlink(missing_ok=True)
+        self._stack.__exit__(kind, error, trace)
+        if self._writer is None and kind is None:
+            raise OutputError(f"{self.path}: expected at least one piece of a workload")
 
     def _open(self, schema: Any) -> None:
         import pyarrow.parquet as pq
 
-        try:
-            self._writer = pq.ParquetWriter(self._aside, schema, compression="zstd", write_page_checksum=True)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error}") from error
+        aside = self._stack.enter_context(whole_file(self.path))
+        writer = pq.ParquetWriter(aside, schema, compression="zstd", write_page_checksum=True)
+        self._writer = self._stack.enter_context(writer)
 
 
 def _named(path: Path, name: str, index: NDArray[Any], values: Sequence[Any]) -> Any:
@@ -274,25 +264,5 @@ def _csv_rows(tables: Iterable[Any]) -> Iterator[Sequence[str]]:
 def _write_csv(path: Path, tables: Callable[[], Iterable[Any]]) -> None:
     if path.suffix.lower() != ".csv":
         raise OutputError(f"{path}: expected a name ending in .csv or .parquet")
-
-    def write(aside: Path) -> None:
-        with aside.open("w", encoding="utf-8", newline="") as file:
-            csv.writer(file, lineterminator="\n").writerows(_csv_rows(tables()))
-
-    _set_aside(path, write)
-
-
-def _set_aside(path: Path, write: Callable[[Path], None]) -> None:
-    """Write beside the file and rename: it is there whole or not at all."""
-    aside = _aside(path)
-    try:
-        write(aside)
-        os.replace(aside, path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error}") from error
-    finally:
-        aside.unlink(missing_ok=True)
-
-
-def _aside(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.getpid()}.part")
+    with whole_file(path) as aside, aside.open("w", encoding="utf-8", newline="") as file:
+        csv.writer(file, lineterminator="\n").writerows(_csv_rows(tables()))

@@ -201,11 +201,12 @@ def export(
     """Writes what the rows of a cluster say as a network file."""
     import asyncio
 
-    from slacktide.netprobe.table import filled, network_file, write_network
+    from slacktide.netprobe.table import filled, network_file
+    from slacktide.whole_file import write_whole
 
     found = asyncio.run(_read(kubeconfig, context, site_label))
     result = filled(found, time.time(), stale_after, pessimism, unknown)
-    write_network(out, network_file(result, site_label))
+    write_whole(out, network_file(result, site_label))
     if result.stale:
         click.echo(
             f"warning: {len(result.stale)} of {len(found.nodes)} nodes have no fresh row and count as"

@@ -10,7 +10,7 @@ import click
 
 from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
 from slacktide.cli.shell.suggesting import HelpfulGroup
-from slacktide.cli.text import Tone, count, paint, share, table
+from slacktide.cli.text import Tone, count, kept_text, paint, table
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -204,7 +204,7 @@ def tell(folder: Path, *, as_json: bool) -> None:
             one["hosts"],
             one["policy"],
             str(one["runs"]),
-            *(_kept(one["kept"].get(name)) for name in classes),
+            *(kept_text(one["kept"][name]) if name in one["kept"] else "-" for name in classes),
             count(one["preemptions"]),
             count(one["operations"]),
         ]
@@ -212,12 +212,6 @@ def tell(folder: Path, *, as_json: bool) -> None:
     ]
     click.echo("Promises kept (of all requests of a class); the rest are means of a run:\n")
     click.echo(f"{table(head, cells, left=2)}\n")
-
-
-def _kept(value: float | None) -> str:
-    if value is None:
-        return "-"
-    return paint(f"{share(100.0 * value, 2)} %", "good" if value >= 1.0 else "bad")
 
 
 def outcome(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:

@@ -105,6 +105,7 @@ def about(
 ) -> None:
     """Writes what was done, and to what, as JSON; no clock and no place, so that equal commands leave equal files."""
     from slacktide import __version__
+    from slacktide.whole_file import write_whole
 
     text = json.dumps(
         {
@@ -119,12 +120,7 @@ def about(
         indent=2,
         allow_nan=False,
     )
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_text(text + "\n", encoding="utf-8")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(path, text + "\n")
 
 
 def in_pieces(workload: Path, config_file: Path | None, progress: Parts) -> Pieces | None:

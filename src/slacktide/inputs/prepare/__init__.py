@@ -13,10 +13,9 @@ from slacktide.inputs.prepare.admission import (
     admit,
     first_limit_of,
 )
-from slacktide.inputs.prepare.changes import scale, thin, window
+from slacktide.inputs.prepare.changes import scale, thin, thin_pieces, window, window_pieces
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, host_sets, keep_share, remove_hosts
-from slacktide.inputs.prepare.peak import Peak, peak
-from slacktide.inputs.prepare.piecewise import peak_of_pieces, thin_pieces, window_pieces
+from slacktide.inputs.prepare.peak import Peak, peak, peak_of_pieces
 
 __all__ = [
     "FIRST_REDUCTION",

@@ -1,9 +1,12 @@
-"""Offline admission: the part of a workload that a set of hosts could carry."""
+"""Offline admission: the part of a workload that a set of hosts could carry.
+
+A workload may come piece by piece: who is active is all that is carried on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,7 +16,7 @@ from slacktide.errors import ConfigError
 from slacktide.inputs.align import align
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import select
-from slacktide.inputs.statistics import Homes, homeless
+from slacktide.inputs.statistics import Homes
 from slacktide.model import Hosts, Workload
 
 FIRST_REDUCTION = 0.2
@@ -63,42 +66,11 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
     Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
     are none, and where nothing is admitted.
     """
-    from slacktide.kernels import offline_admission as kernel  # here: no other preparation needs what is compiled
-
-    first_limit = first_limit_of(limit, first_limit)
-    nowhere, large = homeless(workload, hosts)
-    request = np.arange(len(workload)) if workload.request is None else workload.request.astype(np.int64)
-    count = len(workload) if workload.requests is None else len(workload.requests)
-    verdict = np.zeros(count, np.int8)
-    verdict[request[large]] = TOO_LARGE
-    verdict[request[nowhere]] = NO_HOST
-    claims = _claims(workload, spans(workload), request, count)
-    total = hosts.capacity.sum(axis=0) * (1 + SLACK)
-    order = np.argsort(claims.start, kind="stable")  # requests may be listed in another order than they are admitted
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
-    sorted_verdict = verdict[order]
-    kernel.within_limits(
-        claims.start[order],
-        claims.amount[order],
-        claims.release_time,
-        place[claims.release_of],
-        claims.release,
-        np.argsort(claims.release_time, kind="stable"),
-        float(claims.start.min(initial=np.inf)),
-        first_limit * total,
-        limit * total,
-        np.zeros(len(total)),
-        sorted_verdict,
-    )
-    verdict = sorted_verdict[place]
-    admitted = verdict == kernel.ADMITTED
-    if not admitted.any():
-        raise none_admitted(limit, count)
-    return Admission(
-        workload=select(workload, np.flatnonzero(admitted[request])),
-        **refusals(verdict, claims.start == claims.start.min(), workload.resources),
-    )
+    active = _Active(workload, hosts, limit, first_limit_of(limit, first_limit))
+    rows, refused = active.admit(workload)
+    if not len(rows):
+        raise none_admitted(limit, len(workload) if workload.requests is None else len(workload.requests))
+    return Admission(workload=select(workload, rows), **asdict(refused))
 
 
 def none_admitted(limit: float, count: int) -> ConfigError:
@@ -238,35 +210,40 @@ def _sum(one: Refusals, other: Refusals) -> Refusals:
 
 
 class _Active:
-    """The sum of what is active, and when how much of it is given back: admitted rows that have not ended."""
+    """The sum of what is active, and when how much of it is given back: what was admitted and has not ended."""
 
     def __init__(self, first: Workload, hosts: Hosts, limit: float, first_limit: float) -> None:
         total = hosts.capacity.sum(axis=0) * (1 + SLACK)
         self._limits = first_limit * total, limit * total
         self._homes = Homes(first.terms, hosts)
-        self._first = float(first.admission[0])
+        self._first = float(first.admission.min(initial=np.inf))
         self._used = np.zeros(len(total))
         self._end, self._demand = np.zeros(0), np.zeros((0, len(total)))
 
-    def admit(self, piece: Workload) -> tuple[np.ndarray[tuple[int], np.dtype[np.int64]], Refusals]:
-        """The rows of the piece that are admitted, and how many are refused why."""
+    def admit(self, piece: Workload) -> tuple[NDArray[np.int64], Refusals]:
+        """The rows of the piece that are admitted, and how many requests are refused why."""
         from slacktide.kernels import offline_admission as kernel  # here: no other preparation needs what is compiled
 
-        found = spans(piece)
-        runs = found.end > found.start  # what lasts no time, or less than seconds can tell apart, holds nothing
-        demand = piece.demand if runs.all() else np.where(runs[:, None], piece.demand, 0.0)
-        verdict = np.zeros(len(piece), np.int8)
+        request = np.arange(len(piece)) if piece.request is None else piece.request.astype(np.int64)
+        count = len(piece) if piece.requests is None else len(piece.requests)
+        verdict = np.zeros(count, np.int8)
         nowhere, large = self._homes.missing(piece)
-        verdict[large], verdict[nowhere] = TOO_LARGE, NO_HOST
+        verdict[request[large]] = TOO_LARGE
+        verdict[request[nowhere]] = NO_HOST
+        claims = _claims(piece, spans(piece), request, count)
+        order = np.argsort(claims.start, kind="stable")  # requests may be listed in another order than admitted
+        place = np.empty(count, np.int64)
+        place[order] = np.arange(count)
         # Those of earlier pieces first: releases of one instant stay in the order of the rows.
-        end = np.concatenate([self._end, found.end])
-        release = np.concatenate([self._demand, demand])
-        whose = np.concatenate([np.full(len(self._end), -1), np.arange(len(piece))])
-        last = float(piece.admission[-1])
+        end = np.concatenate([self._end, claims.release_time])
+        release = np.concatenate([self._demand, claims.release])
+        whose = np.concatenate([np.full(len(self._end), -1), place[claims.release_of]])
+        last = float(claims.start.max(initial=-np.inf))
         due = np.flatnonzero(end <= last)
+        ordered = verdict[order]
         kernel.within_limits(
-            found.start,
-            demand,
+            claims.start[order],
+            claims.amount[order],
             end,
             whose,
             release,
@@ -274,10 +251,12 @@ class _Active:
             self._first,
             *self._limits,
             self._used,
-            verdict,
+            ordered,
         )
+        verdict = ordered[place]
         admitted = verdict == kernel.ADMITTED
-        later = (end > last) & np.isfinite(end) & np.concatenate([np.ones(len(self._end), np.bool_), admitted])
+        kept = np.concatenate([np.ones(len(self._end), np.bool_), admitted[claims.release_of]])
+        later = (end > last) & np.isfinite(end) & kept
         self._end, self._demand = end[later], release[later]
-        refused = Refusals(**refusals(verdict, found.start == self._first, piece.resources))
-        return np.flatnonzero(admitted), refused
+        refused = Refusals(**refusals(verdict, claims.start == self._first, piece.resources))
+        return np.flatnonzero(admitted[request]), refused

@@ -1,7 +1,13 @@
-"""A workload changed: a stretch of time cut out, thinned, its times, demands or rate of arrival multiplied."""
+"""A workload changed: a stretch of time cut out, thinned, its times, demands or rate of arrival multiplied.
+
+Functions of pieces are for a workload that comes piece by piece (:mod:`slacktide.inputs.pieces`): in order of
+admission, every row a request of its own. Their results are the same rows, in the memory of a few pieces. Pieces of
+results may be shorter than those given, and none is empty. Settings are refused before the first piece is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -204,3 +210,38 @@ def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: f
 
 def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
     return tuple((at * time, tuple((name, n * demand) for name, n in amounts)) for at, amounts in resizing)
+
+
+def thin_pieces(pieces: Iterable[Workload], count: int, share: float, seed: int) -> Iterator[Workload]:
+    """What :func:`thin` keeps; ``count`` is how many rows all pieces have. Needs 5 bytes for each of these."""
+    kept = drawn(count, share, seed)
+
+    def chosen() -> Iterator[Workload]:
+        done = 0
+        for piece in pieces:
+            rows = np.flatnonzero(kept[done : done + len(piece)])
+            done += len(piece)
+            if len(rows):
+                yield select(piece, rows)
+
+    return chosen()
+
+
+def window_pieces(
+    pieces: Iterable[Workload], start: float, end: float, *, keep_running: bool = True
+) -> Iterator[Workload]:
+    """What :func:`window` cuts out; nothing is asked for that comes after the window."""
+    check_window(start, end)
+
+    def cut() -> Iterator[Workload]:
+        found = False
+        for piece in pieces:
+            if piece.admission[0] >= end:
+                break
+            if touches_window(piece, start, end, keep_running=keep_running):
+                found = True
+                yield window(piece, start, end, keep_running=keep_running)
+        if not found:
+            raise nothing_in_window(start, end)
+
+    return cut()
