@@ -119,3 +119,19 @@ def chosen_grouping(
     from slacktide.inputs.grouping import grouping_of
 
     return grouping_of(group_by, kind, approach, config_file, lambda name, value: f"--{name.replace('_', '-')} {value}")
+
+
+OPTION_SETTINGS = {
+    "policy": "policy.name",
+    "hot": "startup.hot",
+    "cold": "startup.cold",
+    "host_events": "failures.file",
+    "network": "delay.network",
+    "end": "simulation.end",
+    "seed": "simulation.seed",
+}
+
+
+def option_words(named: dict[str, object]) -> list[str]:
+    """Options that are settings by another name."""
+    return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]

@@ -14,8 +14,10 @@ from slacktide.config import Config, Count, Text, preset
 from slacktide.errors import ConfigError
 from slacktide.experiment import checked
 from slacktide.experiment.checked import INTERVALS, VERSION, Node
+from slacktide.experiment.run_folder import FILES
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
+from slacktide.inputs.generators.api import settled
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.builtin import POLICIES
 from slacktide.policy.loader import SETTINGS, available, unknown
@@ -226,15 +228,12 @@ def _origin(node: Node, keys: checked.Source) -> FromFile | Generated:
 
 def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
     """All parameters of a generator, those not given with their defaults."""
-    known = {one.name: one for one in GENERATORS[generator].parameters}
-    found: dict[str, Any] = {name: one.default for name, one in known.items()}
+    known = GENERATORS[generator].parameters
+    found: dict[str, Any] = {one.name: one.default for one in known}
     given = {} if node is None else {key: node.child(key) for key in node.value}
     for key, one in given.items():
-        if key not in known:
-            right = expected_name(key, list(known)) if known else "none"
-            raise ConfigError(f"{one.where}: unknown parameter of {generator}, expected {right}")
         try:
-            found[key] = known[key].convert(one.value)
+            found[key] = settled(generator, known, {key: one.value})[key]
         except ConfigError as error:
             raise ConfigError(f"{one.where}: {error}") from error
     return found
@@ -347,14 +346,6 @@ def _merged(config: Config, node: Node) -> Config:
             inner = dataclasses.replace(getattr(changed, section), **{key: value})
             changed = dataclasses.replace(changed, **{section: inner})
     return changed
-
-
-FILES = (
-    *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
-    *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime")),
-    *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
-)
-"""Settings that may name files."""
 
 
 def absolute(config: Config) -> Config:

@@ -166,15 +166,21 @@ def _write_tables(aside: Path, done: Finished) -> None:
         tables.delay_rows(delays).write(aside / "delays.parquet")
 
 
+FILES = (
+    *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
+    *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime"), ("delay", "network")),
+    *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
+)
+"""Settings that may name files; those of ``policy`` have ``:NAME`` behind it."""
+
+
 def files_in(config: Config) -> list[Path]:
     """Files that settings name: measured delays, host events, instants of passes, own policies, scores and costs."""
-    own = [one.rpartition(":")[0] for one in (config.policy.name, config.policy.score, config.policy.cost)]
-    named = [
-        *(config.startup.hot, config.startup.cold, config.simulation.grace, config.scheduler.triggers),
-        *(config.failures.file, config.failures.uptime, config.failures.downtime, config.delay.network),
-        *own,
-    ]
-    return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]
+    found = []
+    for section, key in FILES:
+        text = getattr(getattr(config, section), key) or ""
+        found.append(text.rpartition(":")[0] if section == "policy" else text)
+    return [Path(one) for one in dict.fromkeys(found) if one and Path(one).is_file()]
 
 
 def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[ClassSummary]:

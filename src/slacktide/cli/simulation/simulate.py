@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options
+from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def simulate(
         raise click.UsageError("--passes, --events and --intervals write files: name a directory with --out")
     if intervals is not None and not SHORTEST <= intervals < float("inf"):
         raise click.UsageError(f"--intervals {intervals:g}: expected seconds, {SHORTEST:g} or more")
-    config = settings.load(config_file, preset, [*words, *_as_words(named)])
+    config = settings.load(config_file, preset, [*words, *option_words(named)])
     grouping = chosen_grouping(group_by, kind, approach, config_file)
     from slacktide.experiment.run_folder import RESULT_FILES, Asked  # here, because it takes time: mistakes come first
 
@@ -111,22 +111,6 @@ def simulate(
     asked = Asked(passes=passes, events=events, intervals=intervals)
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
-
-
-OPTION_SETTINGS = {
-    "policy": "policy.name",
-    "hot": "startup.hot",
-    "cold": "startup.cold",
-    "host_events": "failures.file",
-    "network": "delay.network",
-    "end": "simulation.end",
-    "seed": "simulation.seed",
-}
-
-
-def _as_words(named: dict[str, object]) -> list[str]:
-    """Options that are settings by another name."""
-    return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]
 
 
 def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None) -> tuple[Workload, Hosts]:
