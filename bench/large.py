@@ -22,8 +22,9 @@ from typing import NamedTuple
 
 import numpy as np
 from marked import command, show
-from measuring import settings, table
+from measuring import plain, settings, table
 
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import APPROACHES, Hosts, Requests, Workload
 from slacktide.sim import RunResult, run
 
@@ -67,32 +68,21 @@ def cluster(case: str, approach: str, instances: int, hosts: int) -> tuple[Workl
     request[~large] = np.arange(1, half + 1)
     kinds = np.zeros(half + 1, np.int8)
     kinds[0] = APPROACHES.index(approach)
-    workload = Workload(
-        ids=np.arange(len(large)),
-        admission=np.where(service_class == BRONZE, 0.0, AT),
-        duration=np.full(len(large), np.inf),
-        demand=np.ones((len(large), 2)),
-        service_class=service_class,
+    workload = plain(
+        np.where(service_class == BRONZE, 0.0, AT),
+        np.full(len(large), np.inf),
+        np.ones(len(large)),
+        service_class,
         job=request.astype(np.int64),
-        anti_affinity=np.zeros(len(large), np.bool_),
-        term=np.zeros(len(large), np.int32),
         request=request,
         requests=Requests(
             ids=np.arange(half + 1),
             batch=np.zeros(half + 1, np.bool_),
             approach=kinds,
             parallelism=np.zeros(half + 1, np.int64),
-            scale_time=np.zeros(0),
-            scale_request=np.zeros(0, np.int32),
-            scale_replicas=np.zeros(0, np.int64),
         ),
     )
-    return workload, Hosts(
-        ids=np.arange(hosts),
-        names=tuple(f"host-{row}" for row in range(hosts)),
-        capacity=np.full((hosts, 2), instances / hosts),
-        attributes=({},) * hosts,
-    )
+    return workload, equal_hosts(hosts, {"cpu": instances / hosts, "memory": instances / hosts})
 
 
 def once(workload: Workload, hosts: Hosts, preset: str, large: int, end: float) -> tuple[float, RunResult]:

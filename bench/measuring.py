@@ -19,12 +19,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slacktide import palette
 from slacktide.config import Config, preset
 from slacktide.inputs import align, read_hosts, read_workload
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import Hosts, Workload
 from slacktide.sim import RunResult, run
+
+Floats = NDArray[np.float64]
 
 DATA = Path(os.environ.get("SLACKTIDE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ALPHA = 22.37107  # seconds; the published runs'
@@ -70,6 +75,21 @@ def overheads(*, cold: bool = True) -> dict[str, str]:
 def read(workload: Path, hosts: Path) -> tuple[Workload, Hosts]:
     """Both files with equal resources."""
     return align(read_workload(workload), read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+
+
+def plain(
+    admission: Floats, duration: Floats, demand: Floats, service_class: NDArray[np.integer[Any]], **more: Any
+) -> Workload:
+    """Requests of one instance, in order of admission; those who ask by one number ask for as much memory as CPU."""
+    count = len(admission)
+    rest = {
+        "ids": np.arange(count),
+        "job": np.arange(count),
+        "anti_affinity": np.zeros(count, np.bool_),
+        "term": np.zeros(count, np.int32),
+    }
+    columns = demand if demand.ndim == 2 else np.stack([demand, demand], axis=1)
+    return Workload(**rest | more, admission=admission, duration=duration, demand=columns, service_class=service_class)
 
 
 def adjusted(config: Config, values: dict[str, Any]) -> Config:

@@ -55,9 +55,6 @@ def group_by_job(workload: Workload, *, approach: str = "independent", batch: bo
             batch=np.full(count, batch),
             approach=np.full(count, APPROACHES.index(approach), np.int8),
             parallelism=np.zeros(count, np.int64),
-            scale_time=np.zeros(0),
-            scale_request=np.zeros(0, np.int32),
-            scale_replicas=np.zeros(0, np.int64),
         ),
     )
 
