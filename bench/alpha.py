@@ -10,12 +10,11 @@ as who takes turns has his at one end or another; in brackets the least of all. 
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from measuring import HOUR, announce
+from measuring import HOUR, announce, options
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config, preset
@@ -73,7 +72,7 @@ def cell(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--seeds", type=int, default=4, metavar="N")
     asked = parser.parse_args()
     announce()

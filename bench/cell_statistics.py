@@ -8,13 +8,12 @@ the generated cells are shown.
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import announce
+from measuring import announce, options
 
 from slacktide.inputs import join, read_hosts, read_workload
 from slacktide.inputs.generators.registry import GENERATORS
@@ -72,7 +71,7 @@ def spread(summary: dict[str, Any], *names: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="a workload and its hosts")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()

@@ -11,7 +11,6 @@ at once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -24,7 +23,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import announce, settings, slacktide, table
+from measuring import announce, options, settings, slacktide, table
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
@@ -119,7 +118,7 @@ def two_threads(repeats: int, larger: int) -> None:
 
 def main() -> None:
     """Print both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="also with Numba's usual pipeline")
     parser.add_argument("--library-only", action="store_true", help="compile nothing here, which takes minutes")

@@ -9,7 +9,6 @@ Generated edge clusters (docs/generators.md), an hour, the mean over seeds; a Ma
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from edge_figure import drawing
-from measuring import HOUR, announce, settings, table
+from measuring import HOUR, announce, options, settings, table
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
@@ -96,7 +95,7 @@ def words(name: str, row: Row) -> list[str]:
 
 def main() -> None:
     """Run the grid, print the table, write the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--sites", type=int, default=50)

@@ -9,11 +9,10 @@ simulator, kernels compiled before; the median of three runs.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from typing import Any
 
-from measuring import HOUR, announce, each, settings, simulated, table
+from measuring import HOUR, announce, each, options, settings, simulated, table
 
 from slacktide.inputs import join
 from slacktide.inputs.generators.registry import GENERATORS
@@ -47,7 +46,7 @@ def rate(workload: Workload, hosts: Hosts, end: float, values: dict[str, Any]) -
 
 def main() -> None:
     """Measure every size and load, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--nodes", type=int, choices=list(SIZES), action="append", help="one size only")
     parser.add_argument("--load", choices=list(LOADS), action="append", help="one load only")
     asked = parser.parse_args()

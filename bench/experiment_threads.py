@@ -10,7 +10,6 @@ second). Then it says whether both left the same bytes. Inputs are prepared befo
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import resource
 import statistics
@@ -19,7 +18,7 @@ import threading
 import time
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, options, table
 
 from slacktide.cli.comparison.many import Telling
 from slacktide.experiment import conduct, grid, store
@@ -111,7 +110,7 @@ def measured(file: Path, out: Path, jobs: int, threads: bool) -> tuple[float, fl
 
 def main() -> None:
     """Print it all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=300_000)
     parser.add_argument("--hosts", type=int, default=3000)
     parser.add_argument("--seeds", type=int, default=4)

@@ -12,7 +12,6 @@ the run (``cell``) are such that the load is the same. Median processor seconds 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import statistics
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import least
-from measuring import announce, settings, simulated, table
+from measuring import announce, options, settings, simulated, table
 
 from slacktide import palette
 from slacktide.inputs import join
@@ -199,7 +198,7 @@ def line(one: Point) -> list[str]:
 
 def main() -> None:
     """Print both tables, or write the one that is kept and the figure, and print what shows it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of requests and hosts, to try the program (1)")
     parser.add_argument("--folder", type=Path, help="where growth.csv and growth.svg are written (nowhere)")

@@ -1,6 +1,6 @@
 """What contention within one large request costs, beside that among as many requests of one instance.
 
-    python bench/large.py [--instances 8000] [--hosts 2000] [--repeats 5] [--settings recommended] [--into PAGE]
+    python bench/large.py [--instances 8000] [--hosts 2000] [--repeats 5] [--settings recommended]
 
 Two cases, each with half as many preemptions as the large request has instances, all in one pass. ``preempts``: of a
 gold request that comes at 10 s half the instances find room, each of the others preempts a bronze instance.
@@ -16,13 +16,11 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from marked import command, show
-from measuring import plain, settings, table
+from measuring import announce, plain, settings, table
 
 from slacktide.inputs.rows import equal_hosts
 from slacktide.model import APPROACHES, Hosts, Requests, Workload
@@ -118,19 +116,19 @@ def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str
 
 
 def main() -> None:
-    """Print the table, and write the page where one is named."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=8000)
     parser.add_argument("--hosts", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--settings", nargs="+", choices=("recommended", "published"), default=["recommended"])
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the table between its marks in this page")
     arguments = parser.parse_args()
-    text = [f"`{command()}`, medians of {arguments.repeats}:"]
+    announce(f", medians of {arguments.repeats}:")
+    text = []
     for preset in arguments.settings:
         lines = [line for case in CASES for line in rows(case, preset, arguments)]
         text += [f"**{preset}**", table(HEAD, lines)]
-    show("requests-large", "\n\n".join(text), arguments.into)
+    print("\n\n".join(text), flush=True)
 
 
 if __name__ == "__main__":

@@ -10,12 +10,11 @@ as the simulator does can be faster by much. Compiled by Numba; processor second
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 
 import numpy as np
-from measuring import announce, table
+from measuring import announce, options, table
 from numba import njit
 from numpy.typing import NDArray
 
@@ -152,7 +151,7 @@ def measured(workload: Workload, hosts: int, repeats: int) -> tuple[float, int]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
     parser.add_argument("--repeats", type=int, default=5)

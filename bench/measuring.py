@@ -6,6 +6,7 @@ them say so and stop. Everything runs with the interpreter and the slacktide tha
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
@@ -171,6 +172,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    """What a program of this text takes."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def announce(*more: str) -> None:

@@ -9,7 +9,6 @@ python bench/pages.py jobs         docs/generators.md: sizes of jobs, published 
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -23,6 +22,7 @@ from measuring import (
     announce,
     each,
     one_hour_files,
+    options,
     overheads,
     published,
     read,
@@ -154,7 +154,7 @@ TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs
 
 def main() -> None:
     """Print a table below the command that makes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("table", choices=list(TABLES))
     name = parser.parse_args().table
     announce()

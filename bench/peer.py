@@ -13,7 +13,6 @@ or Python; processor seconds of Java include its compiler's and its garbage coll
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -26,7 +25,7 @@ from typing import NamedTuple
 
 import least
 import numpy as np
-from measuring import announce, settings, simulated, table
+from measuring import announce, options, settings, simulated, table
 
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.model import Hosts, Workload
@@ -101,7 +100,7 @@ def line(name: str, hosts: int, requests: int, runs: list[Run]) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
     parser.add_argument("--repeats", type=int, default=1)

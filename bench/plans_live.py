@@ -9,13 +9,12 @@ who is given up, and the evictions; and the same of the simulator, for the same 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, options, table
 from promises_parts.inputs import Input, alone, machines
 from promises_parts.outcome import Policy, measured
 
@@ -71,7 +70,7 @@ def simulated(minutes: float) -> list[list[str]]:
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     asked = parser.parse_args()
     announce()

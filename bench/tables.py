@@ -26,7 +26,6 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from marked import put
 from measuring import DATA
 
 import slacktide
@@ -170,6 +169,16 @@ def run(command: list[str]) -> tuple[str, str]:
     if all_before is not None and all_after is not None:
         others = f", while other programs used {max(all_after - all_before - own, 0.0) / seconds:.2f} processors"
     return done.stdout.strip(), f"{seconds:,.0f} s{others}"
+
+
+def put(name: str, text: str, page: Path) -> None:
+    """Replace what stands between the marks; stops where the page has none."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        sys.exit(f"{page}: expected {begin.strip()} and {end}")
+    page.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
 
 
 def measured(table: Table, small: bool, folder: str, page: Path, state: str) -> None:

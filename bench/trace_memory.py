@@ -10,7 +10,6 @@ prints the process's most resident memory and its seconds. It measures whatever 
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from measuring import plain
+from measuring import options, plain
 
 from slacktide.inputs import WorkloadParquetWriter, write_hosts
 from slacktide.inputs.rows import equal_hosts
@@ -71,7 +70,7 @@ def measured(words: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 5e6])
     parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     given = parser.parse_args()

@@ -11,12 +11,11 @@ processor time of simulations with and without windows, alternating, and whether
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import replace
 
 import numpy as np
-from measuring import announce, one_hour_files, overheads, plain, read, settings, simulated, table
+from measuring import announce, one_hour_files, options, overheads, plain, read, settings, simulated, table
 
 from slacktide.inputs.rows import equal_hosts
 from slacktide.kernels.tables.log_records import EVENT_KINDS
@@ -100,7 +99,7 @@ def cost(repeats: int) -> list[list[str]]:
 
 def main() -> None:
     """Run the year for every window, or measure what windows cost, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--cost", action="store_true", help="what windows cost on the one-hour samples")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each with --cost")
     parser.add_argument("--days", type=int, default=365)
