@@ -18,7 +18,7 @@ from measuring import HOUR, announce, options
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config, preset
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 from slacktide.qos.availability import fulfilled
 from slacktide.sim import run
@@ -51,8 +51,7 @@ def cell(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
     """What the least important class keeps, the least of it, and preemptions."""
     found = []
     for seed, end in product(range(seeds), ENDS):
-        pieces, hosts = GENERATORS[name].generate({}, seed)
-        workload = next(iter(pieces))
+        workload, hosts = generated(name, {}, seed)
         own = start if way == OF_CLASS else None
         workload = replace(workload, classes=tuple(replace(service, alpha=own) for service in workload.classes))
         config: Config = preset("recommended")

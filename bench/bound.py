@@ -35,8 +35,7 @@ import pyarrow.parquet as pq
 from measuring import ALPHA, HOUR, announce, one_hour_files, overheads, read, simulated, table
 
 from slacktide.config import Config
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import host_sets
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, Workload
@@ -95,11 +94,10 @@ def case(name: str, words: list[str]) -> Case:
         starts = [f"{key}={value}" for key, value in overheads().items()]
         return Case(name, *read(*one_hour_files(name)), [*starts, *words])
     if name in GENERATED:
-        pieces, hosts = GENERATORS[name].generate({}, 0)
         own = [] if name == "cell" else [f"startup.hot={LIKE_MEASURED}", f"startup.cold={LIKE_MEASURED}"]
         own += ["qos.startup=always"] if name == "validation-3" else []
         own += ["scheduler.watchdog=30"] if name in ("validation-1", "validation-2") else []
-        return Case(name, join(list(pieces)), hosts, own + words)
+        return Case(name, *generated(name), own + words)
     workload, comma, hosts_file = name.partition(",")
     if not comma:
         sys.exit(f"{name}: expected higher, lower, {', '.join(GENERATED)}, or WORKLOAD,HOSTS")

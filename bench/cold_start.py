@@ -25,8 +25,7 @@ from pathlib import Path
 
 from measuring import announce, options, settings, slacktide, table
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import described
 from slacktide.sim import run
@@ -93,8 +92,8 @@ def seconds_of(work: Callable[[], None]) -> float:
 
 def two_threads(repeats: int, larger: int) -> None:
     """Wall seconds of two runs, one after the other and at once."""
-    pieces, hosts = GENERATORS["light"].generate({"requests": larger}, 0)
-    workload, config = join(list(pieces)), settings("recommended", {})
+    workload, hosts = generated("light", {"requests": larger})
+    config = settings("recommended", {})
 
     def once() -> None:
         run(workload, hosts, config)

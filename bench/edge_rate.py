@@ -14,8 +14,7 @@ from typing import Any
 
 from measuring import HOUR, announce, each, options, settings, simulated, table
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 
 SIZES = {1000: (50, 20_000), 12_500: (200, 250_000)}
@@ -30,8 +29,7 @@ def made(nodes: int, load: float) -> tuple[Workload, Hosts]:
     """An edge cluster."""
     sites, requests = SIZES[nodes]
     values = {"nodes": nodes, "sites": sites, "requests": requests, "load": load}
-    pieces, hosts = GENERATORS["edge"].generate(values, 0)
-    return join(list(pieces)), hosts
+    return generated("edge", values)
 
 
 def rate(workload: Workload, hosts: Hosts, end: float, values: dict[str, Any]) -> tuple[float, float, float]:

@@ -14,8 +14,7 @@ from pathlib import Path
 from measuring import HOUR, Outcome, options, settings, simulated
 
 from slacktide import palette
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 
 _INKS = palette.policies(("priority", "qos-driven"))
 STYLE = palette.style(
@@ -77,8 +76,7 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     target = parser.parse_args().svg
-    pieces, hosts = GENERATORS["cell"].generate({}, 0)
-    workload = join(list(pieces))
+    workload, hosts = generated("cell")
     common = {"simulation.end": HOUR}
     outcomes = {
         name: simulated(workload, hosts, settings("recommended", common | {"policy.name": name})) for name in POLICIES

@@ -24,8 +24,7 @@ import least
 from measuring import announce, options, settings, simulated, table
 
 from slacktide import palette
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 
 LIGHT, CELL, FLOOR = "light, priority", "cell, recommended", "floor of light"
 LIGHT_REQUESTS = (125_000, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000)
@@ -57,7 +56,7 @@ class Point(NamedTuple):
 
 def light(curve: str, hosts: int, requests: int, repeats: int) -> Iterator[Point]:
     """The load as it is decided, and its floor."""
-    workload, machines = least.light(hosts, requests), GENERATORS["light"].generate({"hosts": hosts}, 0)[1]
+    workload, machines = generated("light", {"hosts": hosts, "requests": requests})
     config = settings("recommended", {"policy.name": "priority"})
     runs = [simulated(workload, machines, config) for _ in range(repeats)]
     seconds, result = statistics.median(one.seconds for one in runs), runs[0].result
@@ -68,8 +67,7 @@ def light(curve: str, hosts: int, requests: int, repeats: int) -> Iterator[Point
 def cell(curve: str, hosts: int, hours: float, requests: int, repeats: int) -> Iterator[Point]:
     """``requests`` are those that arrive, the standing load comes on top."""
     values = {"hosts": hosts, "hours": hours, "requests": requests, "load": 0.9}
-    pieces, machines = GENERATORS["cell"].generate(values, 0)
-    workload = join(list(pieces))
+    workload, machines = generated("cell", values)
     config = settings("recommended", {"simulation.end": hours * 3600.0})
     runs = [simulated(workload, machines, config) for _ in range(repeats)]
     seconds, result = statistics.median(one.seconds for one in runs), runs[0].result

@@ -34,8 +34,7 @@ from measuring import (
 from numpy.typing import NDArray
 from requests import GROUPED, Words
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.metrics.penalties import penalties
 from slacktide.results.tables import request_rows
 
@@ -116,8 +115,7 @@ def jobs() -> str:
     for which in ("higher", "lower"):
         workload, _ = read(*one_hour_files(which))
         columns[f"sample, {which} contention"] = np.unique(workload.job, return_counts=True)[1]
-    pieces, _ = GENERATORS["jobs"].generate({"requests": 40_000}, 1)
-    requests = join(list(pieces)).request
+    requests = generated("jobs", {"requests": 40_000}, 1)[0].request
     columns["jobs (seed 1, 40,000 requests)"] = np.unique(requests, return_counts=True)[1]
     rows = [
         ["mean", *(f"{one.mean():.1f}" for one in columns.values())],

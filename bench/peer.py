@@ -23,11 +23,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import least
 import numpy as np
 from measuring import announce, options, settings, simulated, table
 
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 
 FOLDER = Path(__file__).parent / "peer"
@@ -109,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         classes, path = classpath(Path(name)), Path(name) / "requests"
         for count in asked.hosts:
-            workload, hosts = least.light(count, asked.requests), GENERATORS["light"].generate({"hosts": count}, 0)[1]
+            workload, hosts = generated("light", {"hosts": count, "requests": asked.requests})
             written(workload, path)
             own(workload, hosts)  # nothing is left to load or compile
             mine = [own(workload, hosts) for _ in range(asked.repeats)]

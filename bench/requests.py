@@ -42,8 +42,8 @@ from validation3 import LIKE_MEASURED, Outcome, outcome
 from validation3 import runs as validation_runs
 
 from slacktide.config import Config
-from slacktide.inputs import group_by_job, join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs import group_by_job
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 from slacktide.sim import run
 
@@ -217,10 +217,9 @@ def gang(arguments: argparse.Namespace) -> str:
             found = []
             for seed in seeds:
                 print(f"{preset}, gang: {said}, seed {seed} ...", file=sys.stderr)
-                pieces, hosts = GENERATORS["jobs"].generate(parameters, seed)
                 # Long enough for the queue that the load makes, short enough for it to last.
                 changes = {"policy.gang": wanted, "simulation.end": arguments.end, "simulation.seed": seed}
-                found.append(outcome(join(list(pieces)), hosts, settings(base, values | changes)))
+                found.append(outcome(*generated("jobs", parameters, seed), settings(base, values | changes)))
             rows.append(gang_row(preset, said, found))
     told = ", ".join(f"{key}={value}" for key, value in parameters.items())
     lines += [f"**jobs** ({told}; {arguments.end:g} s)", table(GANG_HEAD, rows)]

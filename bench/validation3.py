@@ -21,8 +21,7 @@ from measuring import ALPHA, HOUR, announce, each, options, overheads, settings,
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.sim import RunResult, run
@@ -83,8 +82,8 @@ def runs(approach: str, name: str, seeds: Sequence[int], startup: str) -> Iterat
     common = {"qos.alpha": ALPHA, "qos.startup": "always", "simulation.end": HOUR, "scheduler.watchdog": 10.0}
     common |= {"startup.hot": startup, "startup.cold": startup}
     for seed in seeds:
-        pieces, hosts = GENERATORS["validation-3"].generate({"approach": approach}, seed)
-        yield outcome(join(list(pieces)), hosts, settings(preset, common | changes | {"simulation.seed": seed}))
+        inputs = generated("validation-3", {"approach": approach}, seed)
+        yield outcome(*inputs, settings(preset, common | changes | {"simulation.seed": seed}))
 
 
 def row(name: str, approach: str, found: Sequence[Outcome]) -> list[str]:

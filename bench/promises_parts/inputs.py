@@ -12,8 +12,7 @@ import bound
 import numpy as np
 from measuring import ALPHA, plain
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import host_sets
 from slacktide.inputs.rows import equal_hosts
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Window, Workload
@@ -289,8 +288,7 @@ def cell_month(
     """A month of the generated cell on part of its hosts: 12,500 of them and 25 million requests, or a fraction."""
     hours = 696
     values = {"hosts": round(12_500 * fraction), "hours": hours, "requests": round(25e6 * fraction), "load": load}
-    pieces, hosts = GENERATORS["cell"].generate({name: f"{value:g}" for name, value in values.items()}, seed)
-    whole = join(list(pieces))
+    whole, hosts = generated("cell", {name: f"{value:g}" for name, value in values.items()}, seed)
     classes = tuple(replace(one, window=window_of(window)) for one in DEFAULT_CLASSES)
     few = host_sets(whole, hosts, [share], of="hosts", seed=seed)[share]
     name = f"cell, {hours} h, {fraction:g} of it, {share:g} N, {window}, seed {seed}"

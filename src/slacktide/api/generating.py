@@ -12,8 +12,7 @@ from slacktide.api.drawing import frame_of
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.generators.api import Value, settled
-from slacktide.inputs.generators.registry import GENERATORS
-from slacktide.inputs.rows import join
+from slacktide.inputs.generators.registry import GENERATORS, generated
 from slacktide.inputs.write import hosts_table, workload_table
 from slacktide.model import Hosts, Network, ServiceClass, Workload
 from slacktide.results.generated import save
@@ -41,8 +40,7 @@ class Generated:
 
     @cached_property
     def _made(self) -> tuple[Workload, Hosts]:
-        pieces, hosts = GENERATORS[self.generator].generate(self.parameters, self.seed)
-        return join(list(pieces)), hosts
+        return generated(self.generator, self.parameters, self.seed)
 
     @cached_property
     def workload(self) -> pl.DataFrame:
