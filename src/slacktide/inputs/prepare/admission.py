@@ -66,16 +66,9 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
     Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
     are none, and where nothing is admitted.
     """
-    active = _Active(workload, hosts, limit, first_limit_of(limit, first_limit))
-    rows, refused = active.admit(workload)
-    if not len(rows):
-        raise none_admitted(limit, len(workload) if workload.requests is None else len(workload.requests))
-    return Admission(workload=select(workload, rows), **asdict(refused))
-
-
-def none_admitted(limit: float, count: int) -> ConfigError:
-    """The error for a limit that admits none of ``count`` requests."""
-    return ConfigError(f"limit: found {limit:g}, expected one that admits a request; none of {count} was")
+    made = AdmissionInPieces([workload], hosts, limit=limit, first_limit=first_limit)
+    (kept,) = made
+    return Admission(workload=kept, **asdict(made.refused))
 
 
 def refusals(verdict: NDArray[np.int8], at_first: NDArray[np.bool_], resources: Sequence[str]) -> dict[str, Any]:
@@ -161,11 +154,11 @@ def _most_at_once(
 
 
 class AdmissionInPieces:
-    """What :func:`admit` does, for pieces in order of admission in which every row is a request of its own.
+    """What :func:`admit` does, for pieces in order of admission: every row a request of its own, or all in one piece.
 
     Iterate over it once: it gives the admitted rows of each piece that has some, and raises :class:`ConfigError` in
-    the end where none had. Then ``admitted`` and ``refused`` say how many. Pieces and ``hosts`` need not have the
-    same resources: they are aligned as :func:`slacktide.inputs.align` does it, with the files' names.
+    the end where none had. Then ``admitted`` and ``refused`` say how many requests. Pieces and ``hosts`` need not have
+    the same resources: they are aligned as :func:`slacktide.inputs.align` does it, with the files' names.
     """
 
     def __init__(
@@ -192,12 +185,13 @@ class AdmissionInPieces:
                 active = _Active(requests, machines, self._limit, self._first_limit)
             rows, refused = active.admit(requests)
             self.refused = _sum(self.refused, refused)
-            self.admitted += len(rows)
-            count += len(piece)
+            own = len(piece) if piece.requests is None else len(piece.requests)
+            self.admitted += own - refused.refused
+            count += own
             if len(rows):
                 yield select(requests, rows)
         if not self.admitted:
-            raise none_admitted(self._limit, count)
+            raise ConfigError(f"limit: found {self._limit:g}, expected one that admits a request; none of {count} was")
 
 
 def _sum(one: Refusals, other: Refusals) -> Refusals:

@@ -1,8 +1,9 @@
 """A workload changed: a stretch of time cut out, thinned, its times, demands or rate of arrival multiplied.
 
-Functions of pieces are for a workload that comes piece by piece (:mod:`slacktide.inputs.pieces`): in order of
-admission, every row a request of its own. Their results are the same rows, in the memory of a few pieces. Pieces of
-results may be shorter than those given, and none is empty. Settings are refused before the first piece is asked for.
+Functions of pieces are for a workload that comes piece by piece (:mod:`slacktide.inputs.pieces`), in order of
+admission: every row a request of its own, or all in one piece. Their results are the same rows, in the memory of a few
+pieces. Pieces of results may be shorter than those given, and none is empty. Settings are refused before the first
+piece is asked for.
 """
 
 from __future__ import annotations
@@ -158,19 +159,7 @@ def thin(workload: Workload, share: float, seed: int) -> Workload:
     all. Of one seed a smaller share keeps requests that a larger one keeps. Raises :class:`ConfigError`.
     """
     count = len(workload) if workload.requests is None else len(workload.requests)
-    kept = drawn(count, share, seed)
-    return select(workload, np.flatnonzero(kept if workload.request is None else kept[workload.request]))
-
-
-def drawn(count: int, share: float, seed: int) -> NDArray[np.bool_]:
-    """Which of ``count`` requests :func:`thin` keeps. Raises :class:`ConfigError`."""
-    if not 0 < share <= 1:
-        raise ConfigError(f"share: found {share:g}, expected a number above 0 and at most 1")
-    order = np.arange(count, dtype=np.int32)
-    np.random.default_rng(seed).shuffle(order)
-    kept = np.zeros(count, np.bool_)
-    kept[order[: max(round(count * share), 1)]] = True
-    return kept
+    return next(thin_pieces([workload], count, share, seed))
 
 
 def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
@@ -213,13 +202,18 @@ def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
 
 
 def thin_pieces(pieces: Iterable[Workload], count: int, share: float, seed: int) -> Iterator[Workload]:
-    """What :func:`thin` keeps; ``count`` is how many rows all pieces have. Needs 5 bytes for each of these."""
-    kept = drawn(count, share, seed)
+    """What :func:`thin` keeps; ``count`` is how many requests all pieces have. Needs 5 bytes for each of these."""
+    if not 0 < share <= 1:
+        raise ConfigError(f"share: found {share:g}, expected a number above 0 and at most 1")
+    order = np.arange(count, dtype=np.int32)
+    np.random.default_rng(seed).shuffle(order)
+    kept = np.zeros(count, np.bool_)
+    kept[order[: max(round(count * share), 1)]] = True
 
     def chosen() -> Iterator[Workload]:
         done = 0
         for piece in pieces:
-            rows = np.flatnonzero(kept[done : done + len(piece)])
+            rows = np.flatnonzero(kept[done : done + len(piece)] if piece.request is None else kept[piece.request])
             done += len(piece)
             if len(rows):
                 yield select(piece, rows)
