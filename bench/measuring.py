@@ -10,6 +10,7 @@ import argparse
 import hashlib
 import json
 import os
+import resource
 import shlex
 import statistics
 import subprocess
@@ -148,6 +149,12 @@ def slacktide(*words: str | Path) -> tuple[float, str]:
     if done.returncode:
         sys.exit(f"slacktide {words[0]} failed with exit code {done.returncode}")
     return seconds, done.stdout.decode()
+
+
+def children() -> float:
+    """Processor seconds of the processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def timed(repeats: int, *words: str | Path) -> tuple[float, dict[str, Any]]:

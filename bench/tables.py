@@ -16,7 +16,6 @@ import argparse
 import datetime
 import os
 import platform
-import resource
 import shlex
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from measuring import DATA
+from measuring import DATA, children
 
 import slacktide
 from slacktide.kernels.runtime import library
@@ -149,12 +148,6 @@ def busy() -> float | None:
         return None
     user, nice, system, _, _, interrupts, soft, *_ = (int(one) for one in words)
     return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
-
-
-def children() -> float:
-    """Processor seconds of the processes that have been started here."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
 
 
 def run(command: list[str]) -> tuple[str, str]:

@@ -90,7 +90,7 @@ def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -
             **_identity(workload, columns, part),
             "class": _named(code, names),
             "admission": workload.admission[rows],
-            "completion": _nullable(columns["completed"][part]),
+            "completion": arrow.nullable(columns["completed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
             **_worst(columns, part),
@@ -122,8 +122,8 @@ def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) 
             "instance": numbers[rows],
             "id": workload.ids[rows],
             "admission": columns["admission"][part],
-            "completion": _nullable(columns["completed"][part]),
-            "removed": _nullable(columns["removed"][part]),
+            "completion": arrow.nullable(columns["completed"][part]),
+            "removed": arrow.nullable(columns["removed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
             **_worst(columns, part),
@@ -196,8 +196,8 @@ def event_rows(workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequen
             "instance": _none(len(rows)) if numbers is None else _looked_up(one, numbers),
             "host": _named(columns["host"][part], list(hosts.names)),
             "by": _looked_up(columns["by"][part], ids),
-            "qos": _nullable(columns["qos"][part]),
-            "received": _nullable(np.where(ended, columns["received"][part], np.nan)),
+            "qos": arrow.nullable(columns["qos"][part]),
+            "received": arrow.nullable(np.where(ended, columns["received"][part], np.nan)),
         }
 
     return Rows(len(columns["time"]), batch)
@@ -222,7 +222,7 @@ def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, An
 
 def _worst(columns: Columns, part: slice) -> dict[str, Any]:
     """The worst window, where any promise is over windows."""
-    return {"worst_window": _nullable(columns["worst_window"][part])} if "worst_window" in columns else {}
+    return {"worst_window": arrow.nullable(columns["worst_window"][part])} if "worst_window" in columns else {}
 
 
 def _history(columns: Columns, part: slice) -> dict[str, Any]:
@@ -274,12 +274,8 @@ def _parts(rows: int) -> Iterator[slice]:
         yield slice(start, min(start + BATCH, rows))
 
 
-def _nullable(values: NDArray[np.float64]) -> Any:
-    return arrow.column(values, np.isnan(values))
-
-
 def _plain(values: NDArray[Any]) -> Any:
-    return _nullable(values) if values.dtype == np.float64 else values
+    return arrow.nullable(values) if values.dtype == np.float64 else values
 
 
 def _finite(values: NDArray[np.float64]) -> Any:
