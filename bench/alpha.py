@@ -10,16 +10,15 @@ as who takes turns has his at one end or another; in brackets the least of all. 
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from measuring import HOUR, announce
+from measuring import HOUR, announce, options
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config, preset
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 from slacktide.qos.availability import fulfilled
 from slacktide.sim import run
@@ -52,8 +51,7 @@ def cell(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
     """What the least important class keeps, the least of it, and preemptions."""
     found = []
     for seed, end in product(range(seeds), ENDS):
-        pieces, hosts = GENERATORS[name].generate({}, seed)
-        workload = next(iter(pieces))
+        workload, hosts = generated(name, {}, seed)
         own = start if way == OF_CLASS else None
         workload = replace(workload, classes=tuple(replace(service, alpha=own) for service in workload.classes))
         config: Config = preset("recommended")
@@ -73,7 +71,7 @@ def cell(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--seeds", type=int, default=4, metavar="N")
     asked = parser.parse_args()
     announce()

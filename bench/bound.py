@@ -35,12 +35,11 @@ import pyarrow.parquet as pq
 from measuring import ALPHA, HOUR, announce, one_hour_files, overheads, read, simulated, table
 
 from slacktide.config import Config
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import host_sets
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, Workload
-from slacktide.results.tables import write_requests
+from slacktide.results.tables import request_rows
 from slacktide.settings import load
 
 POLICIES = {
@@ -95,11 +94,10 @@ def case(name: str, words: list[str]) -> Case:
         starts = [f"{key}={value}" for key, value in overheads().items()]
         return Case(name, *read(*one_hour_files(name)), [*starts, *words])
     if name in GENERATED:
-        pieces, hosts = GENERATORS[name].generate({}, 0)
         own = [] if name == "cell" else [f"startup.hot={LIKE_MEASURED}", f"startup.cold={LIKE_MEASURED}"]
         own += ["qos.startup=always"] if name == "validation-3" else []
         own += ["scheduler.watchdog=30"] if name in ("validation-1", "validation-2") else []
-        return Case(name, join(list(pieces)), hosts, own + words)
+        return Case(name, *generated(name), own + words)
     workload, comma, hosts_file = name.partition(",")
     if not comma:
         sys.exit(f"{name}: expected higher, lower, {', '.join(GENERATED)}, or WORKLOAD,HOSTS")
@@ -123,7 +121,7 @@ def ran(one: Case, hosts: Hosts, config: Config, line: Line, end: float) -> None
     found = simulated(one.workload, hosts, config)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "requests.parquet"
-        write_requests(path, one.workload, found.result.requests, config.qos.startup)
+        request_rows(one.workload, found.result.requests, config.qos.startup).write(path)
         owing = penalties(pq.read_table(path), one.workload.classes, config.qos.startup, end)
     sums = dict(zip(owing["class"].to_pylist(), owing["penalty"].to_pylist(), strict=True))
     classes = [found.classes[each.name] for each in one.workload.classes]

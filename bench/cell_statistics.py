@@ -8,16 +8,15 @@ the generated cells are shown.
 
 from __future__ import annotations
 
-import argparse
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from measuring import announce
+from measuring import announce, options
 
-from slacktide.inputs import join, read_hosts, read_workload
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs import read_hosts, read_workload
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.statistics import demand_over_time, describe_hosts, describe_workload
 from slacktide.model import Hosts, Workload
 
@@ -72,7 +71,7 @@ def spread(summary: dict[str, Any], *names: str) -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE", help="a workload and its hosts")
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
@@ -81,8 +80,7 @@ def main() -> None:
     if all(path.exists() for path in files):
         columns["sample"] = column(read_workload(files[0]), read_hosts(files[1]))
     for label, settings in (("cell", {}), ("cell, 2.9 days", LARGE)):
-        pieces, hosts = GENERATORS["cell"].generate(settings, arguments.seed)
-        columns[label] = column(join(list(pieces)), hosts)
+        columns[label] = column(*generated("cell", settings, arguments.seed))
     announce()
     print("| | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))

@@ -25,11 +25,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from large import GOLD, cluster
-from measuring import settings
-from numpy.typing import NDArray
+from measuring import plain, settings
 from sized_cases import Point, exponent, measure, tell
 
 from slacktide.config import Config
+from slacktide.inputs.rows import equal_hosts
 from slacktide.kernels.drive import event_loop, scheduling_pass
 from slacktide.kernels.tables.buffer_capacity import OVER, PASS_DUE
 from slacktide.model import Hosts, Workload
@@ -74,25 +74,7 @@ class Case(NamedTuple):
 
 def machines(count: int, cores: float) -> Hosts:
     """Equal hosts."""
-    names = tuple(f"host-{row}" for row in range(count))
-    return Hosts(np.arange(count), names, np.full((count, 2), cores), ({},) * count)
-
-
-def alone(
-    admission: NDArray[np.float64], demand: NDArray[np.float64], cls: NDArray[np.int64], duration: NDArray[np.float64]
-) -> Workload:
-    """Requests of one instance; they must be in order of admission."""
-    count = len(admission)
-    return Workload(
-        ids=np.arange(count),
-        admission=admission,
-        duration=duration,
-        demand=np.stack([demand, demand], axis=1),
-        service_class=cls.astype(np.int16),
-        job=np.arange(count),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
-    )
+    return equal_hosts(count, {"cpu": cores, "memory": cores})
 
 
 def preempting(demands: int, count: int = 500) -> Callable[[int], Load]:
@@ -101,11 +83,11 @@ def preempting(demands: int, count: int = 500) -> Callable[[int], Load]:
     def made(hosts: int) -> Load:
         wanted = 1.0 - (np.arange(count) % demands) / (2.0 * demands)
         full = 4 * hosts
-        workload = alone(
+        workload = plain(
             np.repeat([0.0, 100.0], (full, count)),
-            np.concatenate([np.ones(full), wanted]),
-            np.repeat([BRONZE, GOLD], (full, count)),
             np.full(full + count, np.inf),
+            np.concatenate([np.ones(full), wanted]),
+            np.repeat(np.array([BRONZE, GOLD], np.int16), (full, count)),
         )
         return Load(workload, machines(hosts, 4.0), 99.0, 101.0, count)
 
@@ -125,11 +107,11 @@ def standing(hosts: int, waiting: int, passes: int = PASSES) -> Load:
     passes = min(passes, hosts)
     small = np.where(np.arange(hosts) < passes, 1000.0 + 2.0 * np.arange(hosts), np.inf)
     asked = np.array(WAITING_DEMANDS)[np.arange(waiting) % len(WAITING_DEMANDS)]
-    workload = alone(
+    workload = plain(
         np.repeat([0.0, 1.0, 2.0], (4 * hosts, hosts, waiting)),
-        np.concatenate([np.ones(4 * hosts), np.full(hosts, 0.25), asked]),
-        np.repeat([GOLD, GOLD, BRONZE], (4 * hosts, hosts, waiting)),
         np.concatenate([np.full(4 * hosts, np.inf), small, np.full(waiting, np.inf)]),
+        np.concatenate([np.ones(4 * hosts), np.full(hosts, 0.25), asked]),
+        np.repeat(np.array([GOLD, GOLD, BRONZE], np.int16), (4 * hosts, hosts, waiting)),
     )
     return Load(workload, machines(hosts, 4.25), 999.0, 1000.0 + 2.0 * passes, passes)
 

@@ -11,7 +11,6 @@ at once.
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import resource
@@ -24,10 +23,9 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import announce, settings, slacktide, table
+from measuring import announce, options, settings, slacktide, table
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import described
 from slacktide.sim import run
@@ -94,8 +92,8 @@ def seconds_of(work: Callable[[], None]) -> float:
 
 def two_threads(repeats: int, larger: int) -> None:
     """Wall seconds of two runs, one after the other and at once."""
-    pieces, hosts = GENERATORS["light"].generate({"requests": larger}, 0)
-    workload, config = join(list(pieces)), settings("recommended", {})
+    workload, hosts = generated("light", {"requests": larger})
+    config = settings("recommended", {})
 
     def once() -> None:
         run(workload, hosts, config)
@@ -119,7 +117,7 @@ def two_threads(repeats: int, larger: int) -> None:
 
 def main() -> None:
     """Print both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--plain", action="store_true", help="also with Numba's usual pipeline")
     parser.add_argument("--library-only", action="store_true", help="compile nothing here, which takes minutes")

@@ -9,7 +9,6 @@ Generated edge clusters (docs/generators.md), an hour, the mean over seeds; a Ma
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import sys
 import time
@@ -17,10 +16,9 @@ from pathlib import Path
 from typing import Any
 
 from edge_figure import drawing
-from measuring import HOUR, announce, settings, table
+from measuring import HOUR, announce, options, settings, table
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.metrics import per_class
 from slacktide.metrics.delay import placement_delays, user_delay
 from slacktide.model import Hosts, Workload
@@ -83,8 +81,7 @@ def measured(workload: Workload, hosts: Hosts, values: dict[str, Any]) -> Row:
 
 def warm_up() -> None:
     """Compile what is not compiled yet, so that no row's processor time contains it."""
-    pieces, hosts = GENERATORS["edge"].generate({"nodes": 20, "sites": 2, "requests": 400}, 0)
-    measured(join(list(pieces)), hosts, {"policy.score": "delay-aware"})
+    measured(*generated("edge", {"nodes": 20, "sites": 2, "requests": 400}), {"policy.score": "delay-aware"})
 
 
 def words(name: str, row: Row) -> list[str]:
@@ -96,7 +93,7 @@ def words(name: str, row: Row) -> list[str]:
 
 def main() -> None:
     """Run the grid, print the table, write the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--sites", type=int, default=50)
@@ -109,8 +106,7 @@ def main() -> None:
     warm_up()
     for seed in range(asked.seeds):
         values = {name: getattr(asked, name) for name in ("nodes", "sites", "requests", "load")}
-        pieces, hosts = GENERATORS["edge"].generate(values, seed)
-        workload = join(list(pieces))
+        workload, hosts = generated("edge", values, seed)
         for name, chosen in grid().items():
             if asked.only in name:
                 row = measured(workload, hosts, chosen)

@@ -9,14 +9,12 @@ simulator, kernels compiled before; the median of three runs.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from typing import Any
 
-from measuring import HOUR, announce, each, settings, simulated, table
+from measuring import HOUR, announce, each, options, settings, simulated, table
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 
 SIZES = {1000: (50, 20_000), 12_500: (200, 250_000)}
@@ -31,8 +29,7 @@ def made(nodes: int, load: float) -> tuple[Workload, Hosts]:
     """An edge cluster."""
     sites, requests = SIZES[nodes]
     values = {"nodes": nodes, "sites": sites, "requests": requests, "load": load}
-    pieces, hosts = GENERATORS["edge"].generate(values, 0)
-    return join(list(pieces)), hosts
+    return generated("edge", values)
 
 
 def rate(workload: Workload, hosts: Hosts, end: float, values: dict[str, Any]) -> tuple[float, float, float]:
@@ -47,7 +44,7 @@ def rate(workload: Workload, hosts: Hosts, end: float, values: dict[str, Any]) -
 
 def main() -> None:
     """Measure every size and load, print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--nodes", type=int, choices=list(SIZES), action="append", help="one size only")
     parser.add_argument("--load", choices=list(LOADS), action="append", help="one load only")
     asked = parser.parse_args()

@@ -10,16 +10,14 @@ second). Then it says whether both left the same bytes. Inputs are prepared befo
 
 from __future__ import annotations
 
-import argparse
 import hashlib
-import resource
 import statistics
 import tempfile
 import threading
 import time
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, children, options, table
 
 from slacktide.cli.comparison.many import Telling
 from slacktide.experiment import conduct, grid, store
@@ -76,12 +74,6 @@ def proportional_size(pid: int) -> float:
     return sum(int(line.split()[1]) for line in text.splitlines() if line.startswith("Pss:")) / 1024
 
 
-def spent() -> float:
-    """Processor seconds of workers that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def contents(folder: Path) -> str:
     """A hash of all files of all runs but the manifests, whose commands name their folders."""
     digest = hashlib.sha256()
@@ -100,18 +92,18 @@ def measured(file: Path, out: Path, jobs: int, threads: bool) -> tuple[float, fl
             inputs.workload(name)
         for name in asked.hosts:
             inputs.hosts(name)
-        before, begun = spent(), time.perf_counter()
+        before, begun = children(), time.perf_counter()
         with Telling(kept, jobs) as telling, Processes(jobs, threads=threads) as processes, Memory(processes) as memory:
             failures = conduct.conduct(asked, runs, kept, processes, telling)
             seconds = time.perf_counter() - begun
         if failures:
             raise SystemExit(f"runs failed: {failures}")
-    return seconds, spent() - before, memory.most, contents(out)
+    return seconds, children() - before, memory.most, contents(out)
 
 
 def main() -> None:
     """Print it all."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=300_000)
     parser.add_argument("--hosts", type=int, default=3000)
     parser.add_argument("--seeds", type=int, default=4)

@@ -9,14 +9,12 @@ a dot, the promise as a line, and the share of requests that got what they were 
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
-from measuring import HOUR, Outcome, settings, simulated
+from measuring import HOUR, Outcome, options, settings, simulated
 
 from slacktide import palette
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 
 _INKS = palette.policies(("priority", "qos-driven"))
 STYLE = palette.style(
@@ -75,11 +73,10 @@ def drawing(outcomes: dict[str, Outcome]) -> str:
 
 def main() -> None:
     """Run both policies and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     target = parser.parse_args().svg
-    pieces, hosts = GENERATORS["cell"].generate({}, 0)
-    workload = join(list(pieces))
+    workload, hosts = generated("cell")
     common = {"simulation.end": HOUR}
     outcomes = {
         name: simulated(workload, hosts, settings("recommended", common | {"policy.name": name})) for name in POLICIES

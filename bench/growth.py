@@ -12,7 +12,6 @@ the run (``cell``) are such that the load is the same. Median processor seconds 
 
 from __future__ import annotations
 
-import argparse
 import csv
 import statistics
 import sys
@@ -22,11 +21,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import least
-from measuring import announce, settings, simulated, table
+from measuring import announce, options, settings, simulated, table
 
 from slacktide import palette
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 
 LIGHT, CELL, FLOOR = "light, priority", "cell, recommended", "floor of light"
 LIGHT_REQUESTS = (125_000, 250_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000)
@@ -58,7 +56,7 @@ class Point(NamedTuple):
 
 def light(curve: str, hosts: int, requests: int, repeats: int) -> Iterator[Point]:
     """The load as it is decided, and its floor."""
-    workload, machines = least.light(hosts, requests), GENERATORS["light"].generate({"hosts": hosts}, 0)[1]
+    workload, machines = generated("light", {"hosts": hosts, "requests": requests})
     config = settings("recommended", {"policy.name": "priority"})
     runs = [simulated(workload, machines, config) for _ in range(repeats)]
     seconds, result = statistics.median(one.seconds for one in runs), runs[0].result
@@ -69,8 +67,7 @@ def light(curve: str, hosts: int, requests: int, repeats: int) -> Iterator[Point
 def cell(curve: str, hosts: int, hours: float, requests: int, repeats: int) -> Iterator[Point]:
     """``requests`` are those that arrive, the standing load comes on top."""
     values = {"hosts": hosts, "hours": hours, "requests": requests, "load": 0.9}
-    pieces, machines = GENERATORS["cell"].generate(values, 0)
-    workload = join(list(pieces))
+    workload, machines = generated("cell", values)
     config = settings("recommended", {"simulation.end": hours * 3600.0})
     runs = [simulated(workload, machines, config) for _ in range(repeats)]
     seconds, result = statistics.median(one.seconds for one in runs), runs[0].result
@@ -199,7 +196,7 @@ def line(one: Point) -> list[str]:
 
 def main() -> None:
     """Print both tables, or write the one that is kept and the figure, and print what shows it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--scale", type=float, default=1.0, help="of requests and hosts, to try the program (1)")
     parser.add_argument("--folder", type=Path, help="where growth.csv and growth.svg are written (nowhere)")

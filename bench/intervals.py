@@ -2,7 +2,6 @@
 
     python bench/intervals.py                                  all lines; half a minute
     python bench/intervals.py --lines "5 x 5" "2 x 5"          only these
-    python bench/intervals.py --into docs/metrics.md           puts the table between its marks there
 
 An experiment's results are normally distributed, workloads as different from each other as seeds are. Equal numbers on
 every machine.
@@ -10,14 +9,11 @@ every machine.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from marked import command, show
-from measuring import table
+from measuring import announce, options, table
 
 from slacktide.metrics.confidence import bootstrap
 
@@ -56,13 +52,13 @@ def held(design: Design, experiments: int) -> float:
 
 def main() -> None:
     """Print the table below the command that makes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--lines", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
     parser.add_argument("--experiments", type=int, default=300)
-    parser.add_argument("--into", type=Path)
     asked = parser.parse_args()
     rows = [[name, f"{held(DESIGNS[name], asked.experiments):.0%}".replace("%", " %")] for name in asked.lines]
-    show("intervals", f"`{command()}`\n\n{table(('workloads x seeds', 'held the mean'), rows)}", asked.into)
+    announce()
+    print(table(("workloads x seeds", "held the mean"), rows))
 
 
 if __name__ == "__main__":

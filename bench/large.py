@@ -1,6 +1,6 @@
 """What contention within one large request costs, beside that among as many requests of one instance.
 
-    python bench/large.py [--instances 8000] [--hosts 2000] [--repeats 5] [--settings recommended] [--into PAGE]
+    python bench/large.py [--instances 8000] [--hosts 2000] [--repeats 5] [--settings recommended]
 
 Two cases, each with half as many preemptions as the large request has instances, all in one pass. ``preempts``: of a
 gold request that comes at 10 s half the instances find room, each of the others preempts a bronze instance.
@@ -16,14 +16,13 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
 import numpy as np
-from marked import command, show
-from measuring import settings, table
+from measuring import announce, plain, settings, table
 
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import APPROACHES, Hosts, Requests, Workload
 from slacktide.sim import RunResult, run
 
@@ -67,32 +66,21 @@ def cluster(case: str, approach: str, instances: int, hosts: int) -> tuple[Workl
     request[~large] = np.arange(1, half + 1)
     kinds = np.zeros(half + 1, np.int8)
     kinds[0] = APPROACHES.index(approach)
-    workload = Workload(
-        ids=np.arange(len(large)),
-        admission=np.where(service_class == BRONZE, 0.0, AT),
-        duration=np.full(len(large), np.inf),
-        demand=np.ones((len(large), 2)),
-        service_class=service_class,
+    workload = plain(
+        np.where(service_class == BRONZE, 0.0, AT),
+        np.full(len(large), np.inf),
+        np.ones(len(large)),
+        service_class,
         job=request.astype(np.int64),
-        anti_affinity=np.zeros(len(large), np.bool_),
-        term=np.zeros(len(large), np.int32),
         request=request,
         requests=Requests(
             ids=np.arange(half + 1),
             batch=np.zeros(half + 1, np.bool_),
             approach=kinds,
             parallelism=np.zeros(half + 1, np.int64),
-            scale_time=np.zeros(0),
-            scale_request=np.zeros(0, np.int32),
-            scale_replicas=np.zeros(0, np.int64),
         ),
     )
-    return workload, Hosts(
-        ids=np.arange(hosts),
-        names=tuple(f"host-{row}" for row in range(hosts)),
-        capacity=np.full((hosts, 2), instances / hosts),
-        attributes=({},) * hosts,
-    )
+    return workload, equal_hosts(hosts, {"cpu": instances / hosts, "memory": instances / hosts})
 
 
 def once(workload: Workload, hosts: Hosts, preset: str, large: int, end: float) -> tuple[float, RunResult]:
@@ -128,19 +116,19 @@ def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str
 
 
 def main() -> None:
-    """Print the table, and write the page where one is named."""
+    """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--instances", type=int, default=8000)
     parser.add_argument("--hosts", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--settings", nargs="+", choices=("recommended", "published"), default=["recommended"])
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the table between its marks in this page")
     arguments = parser.parse_args()
-    text = [f"`{command()}`, medians of {arguments.repeats}:"]
+    announce(f", medians of {arguments.repeats}:")
+    text = []
     for preset in arguments.settings:
         lines = [line for case in CASES for line in rows(case, preset, arguments)]
         text += [f"**{preset}**", table(HEAD, lines)]
-    show("requests-large", "\n\n".join(text), arguments.into)
+    print("\n\n".join(text), flush=True)
 
 
 if __name__ == "__main__":

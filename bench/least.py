@@ -10,18 +10,16 @@ as the simulator does can be faster by much. Compiled by Numba; processor second
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import time
 
 import numpy as np
-from measuring import announce, table
+from measuring import announce, options, table
 from numba import njit
 from numpy.typing import NDArray
 
-from slacktide.inputs import join
 from slacktide.inputs.generators.light import CORES
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Workload
 
 FIELDS = 7  # amounts in a node of the tree
@@ -138,21 +136,16 @@ def least(workload: Workload, hosts: int) -> tuple[float, int]:
     return time.process_time() - begun, turned_away
 
 
-def light(hosts: int, requests: int) -> Workload:
-    """The workload; lives are such that the load is the same for all numbers of hosts."""
-    return join(list(GENERATORS["light"].generate({"hosts": hosts, "requests": requests}, 0)[0]))
-
-
 def measured(workload: Workload, hosts: int, repeats: int) -> tuple[float, int]:
     """Median of processor seconds, and how many are turned away."""
-    least(light(2, 10), 2)  # compiles
+    least(generated("light", {"hosts": 2, "requests": 10})[0], 2)  # compiles
     seconds, turned_away = zip(*(least(workload, hosts) for _ in range(repeats)), strict=True)
     return statistics.median(seconds), turned_away[0]
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
     parser.add_argument("--repeats", type=int, default=5)
@@ -160,7 +153,8 @@ def main() -> None:
     announce(f", medians of {arguments.repeats}:")
     rows = []
     for hosts in arguments.hosts:
-        seconds, turned_away = measured(light(hosts, arguments.requests), hosts, arguments.repeats)
+        workload, _ = generated("light", {"hosts": hosts, "requests": arguments.requests})
+        seconds, turned_away = measured(workload, hosts, arguments.repeats)
         each = seconds / arguments.requests * 1e6
         rows.append([f"{hosts:,}", f"{arguments.requests:,}", f"{each:.2f}", f"{turned_away:,}"])
     print(table(HEAD, rows))

@@ -9,7 +9,6 @@ so many of the same content by four writers: at first, then with other numbers. 
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import statistics
@@ -20,7 +19,7 @@ from typing import Any
 
 from live_parts.cluster import NAMESPACE, Cluster, pod, usage
 from live_parts.load import create, names
-from measuring import announce, table
+from measuring import announce, options, table
 
 from slacktide.kube.client.http import APPLY_PATCH, Connection, connect
 from slacktide.kube.client.kinds import encode
@@ -97,7 +96,7 @@ async def measured(cluster: Cluster, ledgers: int, rounds: int) -> dict[str, lis
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--ledgers", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=2)
     chosen = parser.parse_args()

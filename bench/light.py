@@ -8,12 +8,11 @@ completed. Requests a second of the whole process (start and reading included), 
 
 from __future__ import annotations
 
-import argparse
 import statistics
 import tempfile
 from pathlib import Path
 
-from measuring import announce, millions, read, settings, simulated, slacktide, table, timed, warm
+from measuring import announce, millions, options, read, settings, simulated, slacktide, table, timed, warm
 
 HEAD = (
     "hosts",
@@ -48,7 +47,7 @@ def row(hosts: int, requests: int, repeats: int) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
     parser.add_argument("--repeats", type=int, default=5)

@@ -11,7 +11,6 @@ preemptions of those by which no class keeps more than half a point less of its 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import product
@@ -23,6 +22,7 @@ from measuring import (
     announce,
     each,
     one_hour_files,
+    options,
     overheads,
     read,
     settings,
@@ -102,7 +102,7 @@ def cheapest(workload: Workload, hosts: Hosts, config: Config, without: Outcome)
 
 def main() -> None:
     """Print a table per input."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--input", nargs="+", default=["higher", "lower"])
     parser.add_argument("--grid", action="store_true")
     arguments = parser.parse_args()

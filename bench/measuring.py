@@ -6,9 +6,11 @@ them say so and stop. Everything runs with the interpreter and the slacktide tha
 
 from __future__ import annotations
 
+import argparse
 import hashlib
 import json
 import os
+import resource
 import shlex
 import statistics
 import subprocess
@@ -19,12 +21,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slacktide import palette
 from slacktide.config import Config, preset
 from slacktide.inputs import align, read_hosts, read_workload
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import Hosts, Workload
 from slacktide.sim import RunResult, run
+
+Floats = NDArray[np.float64]
 
 DATA = Path(os.environ.get("SLACKTIDE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ALPHA = 22.37107  # seconds; the published runs'
@@ -70,6 +77,21 @@ def overheads(*, cold: bool = True) -> dict[str, str]:
 def read(workload: Path, hosts: Path) -> tuple[Workload, Hosts]:
     """Both files with equal resources."""
     return align(read_workload(workload), read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+
+
+def plain(
+    admission: Floats, duration: Floats, demand: Floats, service_class: NDArray[np.integer[Any]], **more: Any
+) -> Workload:
+    """Requests of one instance, in order of admission; those who ask by one number ask for as much memory as CPU."""
+    count = len(admission)
+    rest = {
+        "ids": np.arange(count),
+        "job": np.arange(count),
+        "anti_affinity": np.zeros(count, np.bool_),
+        "term": np.zeros(count, np.int32),
+    }
+    columns = demand if demand.ndim == 2 else np.stack([demand, demand], axis=1)
+    return Workload(**rest | more, admission=admission, duration=duration, demand=columns, service_class=service_class)
 
 
 def adjusted(config: Config, values: dict[str, Any]) -> Config:
@@ -129,6 +151,12 @@ def slacktide(*words: str | Path) -> tuple[float, str]:
     return seconds, done.stdout.decode()
 
 
+def children() -> float:
+    """Processor seconds of the processes that this one has started and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def timed(repeats: int, *words: str | Path) -> tuple[float, dict[str, Any]]:
     """Median wall seconds of ``slacktide WORDS --json``, and its object with the median ``cpu_seconds`` and the
     largest ``peak_rss_mb`` of all repetitions."""
@@ -151,6 +179,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table."""
     lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
     return "\n".join(lines + ["| " + " | ".join(row) + " |" for row in rows])
+
+
+def options(text: str | None) -> argparse.ArgumentParser:
+    """What a program of this text takes."""
+    return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
 
 
 def announce(*more: str) -> None:

@@ -10,7 +10,6 @@ line is the peak of the whole process, as ``--json`` says it.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import importlib
 import io
@@ -22,7 +21,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from measuring import announce, slacktide, table, warm
+from measuring import announce, options, slacktide, table, warm
 
 STEPS = {
     "reading of the workload": ("slacktide.inputs", "read_workload"),
@@ -30,7 +29,7 @@ STEPS = {
     "the run": ("slacktide.sim.engine", "drive"),
     "its columns": ("slacktide.sim.engine", "result_of"),
     "hashes of files": ("slacktide.results", "file_hashes"),
-    "writing of requests.parquet": ("slacktide.results", "write_requests"),
+    "writing of requests.parquet": ("slacktide.experiment.run_folder", "_write_tables"),
     "availability per class": ("slacktide.metrics", "per_class"),
     "availability over all": ("slacktide.metrics", "over_all"),
 }
@@ -109,7 +108,7 @@ def main() -> None:
     if sys.argv[1:2] == ["--inside"]:
         inside(sys.argv[2:])
         return
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=1_000_000)
     parser.add_argument("--hosts", type=int, default=1000)
     parser.add_argument("--files", type=Path, nargs=2, metavar=("WORKLOAD", "HOSTS"))

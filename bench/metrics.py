@@ -25,11 +25,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import announce, table
+from measuring import announce, plain, table
 
 from slacktide.metrics import confidence, contention, demand, distributions, paired, penalties, use
 from slacktide.model import DEFAULT_CLASSES, Workload
-from slacktide.results import write_requests
+from slacktide.results.tables import request_rows
 
 MONTH = 29 * 86400.0
 REACHED = "availability_restart"
@@ -39,16 +39,8 @@ def workload(count: int) -> Workload:
     random = np.random.default_rng(1)
     duration = np.minimum(random.lognormal(5.5, 1.8, count), MONTH)
     admission = np.sort(random.uniform(0.0, MONTH, count))
-    return Workload(
-        ids=np.arange(count),
-        admission=admission,
-        duration=duration,
-        demand=random.integers(1, 100, (count, 2)) / 1000.0,
-        service_class=random.choice(3, count, p=(0.15, 0.25, 0.6)).astype(np.int16),
-        job=np.arange(count),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
-    )
+    demands = random.integers(1, 100, (count, 2)) / 1000.0
+    return plain(admission, duration, demands, random.choice(3, count, p=(0.15, 0.25, 0.6)).astype(np.int16))
 
 
 def outcome(work: Workload, seed: int) -> dict[str, Any]:
@@ -76,7 +68,7 @@ def outcome(work: Workload, seed: int) -> dict[str, Any]:
 def make(folder: Path, count: int) -> None:
     work = workload(count)
     for seed in range(2):
-        write_requests(folder / f"requests-{seed}.parquet", work, outcome(work, seed), "restart")
+        request_rows(work, outcome(work, seed), "restart").write(folder / f"requests-{seed}.parquet")
 
 
 def read(folder: Path, *names: str, which: int = 0) -> pa.Table:

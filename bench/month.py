@@ -12,13 +12,12 @@ generator's, or ``--load``.
 
 from __future__ import annotations
 
-import argparse
 import json
 import math
 import tempfile
 from pathlib import Path
 
-from measuring import announce, millions, per_cent, share, slacktide, table, warm
+from measuring import announce, millions, options, per_cent, share, slacktide, table, warm
 
 from slacktide.model import DEFAULT_CLASSES
 
@@ -27,7 +26,7 @@ HOSTS, HOURS, REQUESTS = 12_500, 696.0, 25_000_000
 
 def main() -> None:
     """Print what the run cost and came to."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--fraction", type=float, default=1.0)
     parser.add_argument("--load", type=float, default=0.95)
     parser.add_argument("--seed", type=int, default=0)

@@ -10,7 +10,6 @@ measures other sources of slacktide too (the folder with the package), in turn w
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import statistics
@@ -20,7 +19,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, options, table
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.warm_up import warm
@@ -136,7 +135,7 @@ def elsewhere(sources: Path, nodes: int, selectors: int) -> dict[str, tuple[floa
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--selectors", type=int, default=100)
     parser.add_argument("--against", type=Path, action="append", default=[], metavar="SRC")

@@ -27,9 +27,10 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from measuring import settings, simulated
+from measuring import plain, settings, simulated
 from sized_cases import Point, exponent, measure, tell
 
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import (
     NEVER_RESIZED,
     NO_CONSTRAINT,
@@ -64,9 +65,8 @@ class Load(NamedTuple):
 
 def machines(count: int, *, cores: float = 8.0, resources: int = 2, zones: int = 1) -> Hosts:
     """Hosts of so many cores; each in a zone."""
-    names = tuple(f"host-{row}" for row in range(count))
     attributes = tuple({"zone": str(row % zones)} for row in range(count))
-    return Hosts(np.arange(count), names, np.full((count, resources), cores), attributes, resources=named(resources))
+    return replace(equal_hosts(count, dict.fromkeys(named(resources), cores)), attributes=attributes)
 
 
 def named(count: int) -> tuple[str, ...]:
@@ -79,16 +79,9 @@ def basic(count: int, hosts: int, load: float = 0.9, cores: float = 8.0) -> Work
     rng = np.random.default_rng(7)
     rate = load * hosts * cores / (2.5 * LIFE)
     demand = rng.integers(1, 5, count).astype(np.float64)
-    return Workload(
-        ids=np.arange(count),
-        admission=np.cumsum(rng.exponential(1.0 / rate, count)),
-        duration=np.maximum(rng.exponential(LIFE, count), 1e-3),
-        demand=np.stack([demand, demand], axis=1),
-        service_class=rng.choice(3, count, p=[0.1, 0.5, 0.4]).astype(np.int16),
-        job=np.arange(count),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
-    )
+    admission = np.cumsum(rng.exponential(1.0 / rate, count))
+    duration = np.maximum(rng.exponential(LIFE, count), 1e-3)
+    return plain(admission, duration, demand, rng.choice(3, count, p=[0.1, 0.5, 0.4]).astype(np.int16))
 
 
 def many_classes(count: int) -> Load:
@@ -146,9 +139,6 @@ def of_several(count: int, each: int, parallelism: int) -> Workload:
             np.ones(requests, np.bool_),
             np.full(requests, AGGREGATED, np.int8),
             np.full(requests, parallelism),
-            np.zeros(0),
-            np.zeros(0, np.int32),
-            np.zeros(0, np.int64),
         ),
     )
 

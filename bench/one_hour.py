@@ -10,7 +10,6 @@ and least availability and fulfilment in the accounting ``restart``. Needs the p
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from measuring import (
@@ -20,6 +19,7 @@ from measuring import (
     each,
     millions,
     one_hour_files,
+    options,
     overheads,
     per_cent,
     share,
@@ -57,7 +57,7 @@ def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end
 
 def main() -> None:
     """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
     asked = parser.parse_args()

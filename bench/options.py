@@ -10,7 +10,6 @@ files: seed 0, watchdog 10 s, hot and cold. Alpha 22.37107 s and 3,600 s everywh
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from collections.abc import Sequence
 from typing import Any
@@ -22,6 +21,7 @@ from measuring import (
     announce,
     each,
     one_hour_files,
+    options,
     overheads,
     published,
     read,
@@ -124,7 +124,7 @@ def distinct(rows: Sequence[list[str]]) -> tuple[list[list[str]], str]:
 
 def main() -> None:
     """Print a table per input."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--seeds", type=int, default=5, help="runs of validation 1 per line")
     parser.add_argument("--input", nargs="+", default=["validation1", "lower", "higher"])
     parser.add_argument("--lines", nargs="+", help="these only, by what stands before '=' in the first column")

@@ -8,14 +8,13 @@ bench/bound.py; with the published inputs they take about ten minutes.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 
 import bound
 import fluid
-from measuring import HOUR, announce
+from measuring import HOUR, announce, options
 
 from slacktide import palette
 
@@ -118,7 +117,7 @@ def framed(panels: int, about: str, parts: list[str]) -> str:
 
 def main() -> None:
     """Run all and write the file."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     parser.add_argument("--input", default="higher", help="as of bench/bound.py")
     parser.add_argument("--seed", type=int, default=11)

@@ -22,8 +22,7 @@ from page_parts.browser import chromium, looks
 from slacktide.dashboard.pages import PAGE, page_routes
 from slacktide.dashboard.recorded import Recording
 from slacktide.dashboard.simulation import Simulation
-from slacktide.dashboard.timeline import Timeline
-from slacktide.dashboard.timeline_routes import timeline_routes
+from slacktide.dashboard.timeline import Timeline, timeline_routes
 from slacktide.engine.journal.record import sessions
 from slacktide.kube.observe.http_site import Site
 

@@ -9,7 +9,6 @@ python bench/pages.py jobs         docs/generators.md: sizes of jobs, published 
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 from pathlib import Path
@@ -23,6 +22,7 @@ from measuring import (
     announce,
     each,
     one_hour_files,
+    options,
     overheads,
     published,
     read,
@@ -34,10 +34,9 @@ from measuring import (
 from numpy.typing import NDArray
 from requests import GROUPED, Words
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.metrics.penalties import penalties
-from slacktide.results.tables import write_requests
+from slacktide.results.tables import request_rows
 
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
@@ -116,8 +115,7 @@ def jobs() -> str:
     for which in ("higher", "lower"):
         workload, _ = read(*one_hour_files(which))
         columns[f"sample, {which} contention"] = np.unique(workload.job, return_counts=True)[1]
-    pieces, _ = GENERATORS["jobs"].generate({"requests": 40_000}, 1)
-    requests = join(list(pieces)).request
+    requests = generated("jobs", {"requests": 40_000}, 1)[0].request
     columns["jobs (seed 1, 40,000 requests)"] = np.unique(requests, return_counts=True)[1]
     rows = [
         ["mean", *(f"{one.mean():.1f}" for one in columns.values())],
@@ -142,7 +140,7 @@ def owed() -> str:
     workload, hosts = read(*files)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "requests.parquet")
-        write_requests(path, workload, simulated(workload, hosts, config).result.requests, config.qos.startup)
+        request_rows(workload, simulated(workload, hosts, config).result.requests, config.qos.startup).write(path)
         requests = pq.read_table(path)
         lengths = ("due", "run", "lifetime", "asked")
         sums = [penalties(requests, workload.classes, config.qos.startup, HOUR, length=one) for one in lengths]
@@ -154,7 +152,7 @@ TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs
 
 def main() -> None:
     """Print a table below the command that makes it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("table", choices=list(TABLES))
     name = parser.parse_args().table
     announce()

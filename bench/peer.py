@@ -13,7 +13,6 @@ or Python; processor seconds of Java include its compiler's and its garbage coll
 
 from __future__ import annotations
 
-import argparse
 import json
 import shutil
 import statistics
@@ -24,11 +23,10 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-import least
 import numpy as np
-from measuring import announce, settings, simulated, table
+from measuring import announce, options, settings, simulated, table
 
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 
 FOLDER = Path(__file__).parent / "peer"
@@ -101,7 +99,7 @@ def line(name: str, hosts: int, requests: int, runs: list[Run]) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=50_000)
     parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
     parser.add_argument("--repeats", type=int, default=1)
@@ -110,7 +108,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         classes, path = classpath(Path(name)), Path(name) / "requests"
         for count in asked.hosts:
-            workload, hosts = least.light(count, asked.requests), GENERATORS["light"].generate({"hosts": count}, 0)[1]
+            workload, hosts = generated("light", {"hosts": count, "requests": asked.requests})
             written(workload, path)
             own(workload, hosts)  # nothing is left to load or compile
             mine = [own(workload, hosts) for _ in range(asked.repeats)]

@@ -8,13 +8,12 @@ pass is made at each event of two days; those of the second half day on are meas
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-from measuring import announce, table
+from measuring import announce, options, table
 from promises_parts.inputs import DAY, loaded
 from promises_parts.outcome import Waits, words_of
 
@@ -54,7 +53,7 @@ def measured(hosts: int) -> list[str]:
 
 def main() -> None:
     """Measure and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--hosts", type=int, action="append", help="again for more (250, 2500, 22500)")
     asked = parser.parse_args()
     announce()

@@ -9,23 +9,22 @@ who is given up, and the evictions; and the same of the simulator, for the same 
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections import Counter
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, options, table
 from promises_parts.inputs import Input, alone, machines
 from promises_parts.outcome import Policy, measured
 
 from cluster.conftest import PROGRAMS
-from cluster.labtools import deployment
 from cluster.running import Place, service_class, staged
+from cluster.test_live_plans import PLACES, SERVICES, WINDOW, scene
 from slacktide.lab import Binaries
 from slacktide.model import ServiceClass, Window
 
-SERVICES, PLACES, SLO, WINDOW, ALPHA = 9, 8, 0.9, 120.0, 2.0
+SLO, ALPHA = 0.9, 2.0
 EVERY = 1.0  # seconds between two looks
 
 
@@ -36,12 +35,7 @@ def live(minutes: float) -> list[list[str]]:
     with tempfile.TemporaryDirectory() as folder:
         stages = staged(Binaries.find(PROGRAMS), Path(folder), classes, **settings)
         place = Place(next(stages), "plans")
-        place.nodes(PLACES, cpu="1")
-        for one in place.api.get("/api/v1/nodes?labelSelector=fence")["items"]:
-            place.api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
-        for number in range(SERVICES):
-            body = deployment(f"web-{number}", 1, cpu="1", labels={"slacktide.io/class": "minutes"})
-            place.create("deployments", body)
+        scene(place)
         kept, given, preempted = Counter[int](), set[str](), 0
         began = time.monotonic()
         while time.monotonic() < began + 60 * minutes:
@@ -71,7 +65,7 @@ def simulated(minutes: float) -> list[list[str]]:
 
 def main() -> None:
     """Run and print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--minutes", type=float, default=30.0)
     asked = parser.parse_args()
     announce()

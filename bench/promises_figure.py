@@ -12,14 +12,13 @@ published policy with that of :data:`LIMITS` as overhead limit of all classes wh
 
 from __future__ import annotations
 
-import argparse
 import csv
 import sys
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
-from measuring import announce, table
+from measuring import announce, options, table
 from promises import BASES, BOUND
 from promises_parts.inputs import Input, loaded
 from promises_parts.outcome import Found, Policy, bounded, measured
@@ -159,7 +158,7 @@ def drawing(rows: list[Row]) -> str:
 
 def main() -> None:
     """Measure, print and keep all, and write the figure."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("svg", type=Path)
     parser.add_argument("--only", action="append", choices=list(LINES), help="measure this line; again for more")
     asked = parser.parse_args()

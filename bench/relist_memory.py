@@ -14,7 +14,6 @@ resident memory of each of the two is printed, in MB, and how long it took.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
@@ -28,7 +27,7 @@ from typing import Any
 
 from aiohttp import web
 from live_parts.cluster import free_port
-from measuring import announce, table
+from measuring import announce, options, table
 
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.binaries import NEEDED
@@ -231,20 +230,20 @@ async def until(condition: Any, process: subprocess.Popen[bytes], log: Path) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--against", type=Path, nargs="*", default=[])
-    options = parser.parse_args()
+    asked = parser.parse_args()
     announce()
     with tempfile.TemporaryDirectory() as folder:
         texts = recorded(Path(folder) / "plane")
     here = Path(__file__).parents[1] / "src"
     rows = []
-    for source in [*options.against, here]:
-        for what, memory, seconds in asyncio.run(measured(source.resolve(), texts, options.pods, options.nodes)):
+    for source in [*asked.against, here]:
+        for what, memory, seconds in asyncio.run(measured(source.resolve(), texts, asked.pods, asked.nodes)):
             rows.append([str(source), what, f"{memory:,.0f}", f"{seconds:.0f}"])
-    print(f"{options.pods:,} pods of {len(texts[PODS]):,} bytes on {options.nodes:,} nodes\n")
+    print(f"{asked.pods:,} pods of {len(texts[PODS]):,} bytes on {asked.nodes:,} nodes\n")
     print(table(["sources", "", "peak MB", "s"], rows))
 
 

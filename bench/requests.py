@@ -8,7 +8,7 @@
 file; seconds are medians of whole processes and, where they say so, of the simulation alone, ratios medians of those
 within a repetition. Needs the published inputs. ``jobs``: requests of ``size`` instances each beside ``light`` with as
 many requests of one, same load and hosts. ``gang``: validation run 3, and concurrent services that ask for more than
-there is, with and without ``policy.gang``. Each takes ``--into PAGE``: tables go between their marks there.
+there is, with and without ``policy.gang``.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from marked import command, show
 from measuring import (
     ALPHA,
     HOUR,
+    announce,
     millions,
     one_hour_files,
     overheads,
@@ -42,8 +42,8 @@ from validation3 import LIKE_MEASURED, Outcome, outcome
 from validation3 import runs as validation_runs
 
 from slacktide.config import Config
-from slacktide.inputs import group_by_job, join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs import group_by_job
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
 from slacktide.sim import run
 
@@ -122,7 +122,8 @@ def grouped(arguments: argparse.Namespace) -> str:
     starts = overheads()
     common = ["--hot", starts["startup.hot"], "--cold", starts["startup.cold"], "--set", f"qos.alpha={ALPHA}"]
     common += ["--end", f"{arguments.end:g}"]
-    lines = [f"`{command()}`, medians of {arguments.repeats}:"]
+    announce(f", medians of {arguments.repeats}:")
+    lines = []
     for which in arguments.files:
         files = one_hour_files(which)
         warm_up(*files)
@@ -164,7 +165,8 @@ def alone(workload: Workload, hosts: Hosts, config: Config) -> float:
 def jobs(arguments: argparse.Namespace) -> str:
     """Tables of many instances in few requests beside as many requests."""
     instances = arguments.requests * arguments.size
-    lines = [f"`{command()}`, medians of {arguments.repeats}; ratios to `light` of wall and processor seconds, memory:"]
+    announce(f", medians of {arguments.repeats}; ratios to `light` of wall and processor seconds, memory:")
+    lines = []
     for hosts in arguments.hosts:
         with tempfile.TemporaryDirectory() as folder:
             files = {"light": _generated(folder, "light", f"hosts={hosts}", f"requests={instances}")}
@@ -199,7 +201,8 @@ def _generated(folder: str, name: str, *parameters: str) -> tuple[Path, Path]:
 
 def gang(arguments: argparse.Namespace) -> str:
     """Tables of the same runs with and without ``policy.gang``."""
-    lines = [f"`{command()}`, means over {arguments.seeds} seeds (`min`: the least of all):"]
+    announce(f", means over {arguments.seeds} seeds (`min`: the least of all):")
+    lines = []
     seeds = range(arguments.seeds)
     rows = []
     for name, said in (("recommended", "no"), ("recommended, `gang`", "yes")):
@@ -214,10 +217,9 @@ def gang(arguments: argparse.Namespace) -> str:
             found = []
             for seed in seeds:
                 print(f"{preset}, gang: {said}, seed {seed} ...", file=sys.stderr)
-                pieces, hosts = GENERATORS["jobs"].generate(parameters, seed)
                 # Long enough for the queue that the load makes, short enough for it to last.
                 changes = {"policy.gang": wanted, "simulation.end": arguments.end, "simulation.seed": seed}
-                found.append(outcome(join(list(pieces)), hosts, settings(base, values | changes)))
+                found.append(outcome(*generated("jobs", parameters, seed), settings(base, values | changes)))
             rows.append(gang_row(preset, said, found))
     told = ", ".join(f"{key}={value}" for key, value in parameters.items())
     lines += [f"**jobs** ({told}; {arguments.end:g} s)", table(GANG_HEAD, rows)]
@@ -248,12 +250,11 @@ def in_vain(found: Outcome) -> float:
 
 
 def main() -> None:
-    """Print the tables asked for, and write the page where one is named."""
+    """Print the tables asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="what", required=True)
     for name in ("grouped", "jobs", "gang"):
         one = commands.add_parser(name)
-        one.add_argument("--into", type=Path, metavar="PAGE", help="put the tables between their marks in this page")
         if name != "gang":
             one.add_argument("--repeats", type=int, default=5)
     grouping, many, gangs = (commands.choices[name] for name in ("grouped", "jobs", "gang"))
@@ -271,8 +272,7 @@ def main() -> None:
     gangs.add_argument("--life", type=float, default=1800.0)
     gangs.add_argument("--end", type=float, default=4 * HOUR)
     arguments = parser.parse_args()
-    text = {"grouped": grouped, "jobs": jobs, "gang": gang}[arguments.what](arguments)
-    show(f"requests-{arguments.what}", text, arguments.into)
+    print({"grouped": grouped, "jobs": jobs, "gang": gang}[arguments.what](arguments), flush=True)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from math import log
 from typing import NamedTuple
 
-from measuring import announce, table
+from measuring import announce, options, table
 
 
 class Point(NamedTuple):
@@ -42,7 +41,7 @@ def measure(
 
     ``measured`` gives the lines of a case under a policy, with that many repetitions, all sizes times a factor.
     """
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(description)
     parser.add_argument("--case", nargs="+", default=[], help="those whose names begin so (all)")
     parser.add_argument("--policy", nargs="+", choices=policies, default=list(policies))
     parser.add_argument("--repeats", type=int, default=3)

@@ -9,14 +9,13 @@ without; both must decide alike.
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from measuring import announce, published, simulated, slacktide, table
+from measuring import announce, options, published, simulated, slacktide, table
 
 from slacktide import settings
 from slacktide.inputs import align, read_hosts, read_workload
@@ -44,7 +43,7 @@ def equal_nodes(hosts: Hosts, capacity: tuple[float, ...]) -> Hosts:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     chosen = ["policy.name=priority", "policy.name=qos-driven,policy.overload=share", "policy.name=qos-driven"]
     parser.add_argument("--settings", nargs="+", default=chosen, metavar="SECTION.KEY=VALUE,...")
     parser.add_argument("--end", type=float, default=END, help="seconds (13000000)")

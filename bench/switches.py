@@ -13,7 +13,6 @@ Needs the published inputs.
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from typing import Any
 
@@ -25,6 +24,7 @@ from measuring import (
     each,
     millions,
     one_hour_files,
+    options,
     overheads,
     read,
     settings,
@@ -88,7 +88,7 @@ def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: in
 
 def main() -> None:
     """Print a table per policy."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES))
     parser.add_argument("--naive", action="store_true", help="also all exact ones off")

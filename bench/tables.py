@@ -16,7 +16,6 @@ import argparse
 import datetime
 import os
 import platform
-import resource
 import shlex
 import shutil
 import subprocess
@@ -26,8 +25,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from marked import put
-from measuring import DATA
+from measuring import DATA, children
 
 import slacktide
 from slacktide.kernels.runtime import library
@@ -152,12 +150,6 @@ def busy() -> float | None:
     return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
 
 
-def children() -> float:
-    """Processor seconds of the processes that have been started here."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
-
-
 def run(command: list[str]) -> tuple[str, str]:
     """What a program printed, and how long it took; raises where it fails or prints no table and no figure."""
     begun, all_before, own_before = time.perf_counter(), busy(), children()
@@ -170,6 +162,16 @@ def run(command: list[str]) -> tuple[str, str]:
     if all_before is not None and all_after is not None:
         others = f", while other programs used {max(all_after - all_before - own, 0.0) / seconds:.2f} processors"
     return done.stdout.strip(), f"{seconds:,.0f} s{others}"
+
+
+def put(name: str, text: str, page: Path) -> None:
+    """Replace what stands between the marks; stops where the page has none."""
+    begin, end = f"<!-- {name}: begin -->\n", f"<!-- {name}: end -->"
+    before, found, rest = page.read_text(encoding="utf-8").partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        sys.exit(f"{page}: expected {begin.strip()} and {end}")
+    page.write_text(f"{before}{begin}{text}\n{end}{after}", encoding="utf-8")
 
 
 def measured(table: Table, small: bool, folder: str, page: Path, state: str) -> None:

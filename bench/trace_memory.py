@@ -10,7 +10,6 @@ prints the process's most resident memory and its seconds. It measures whatever 
 
 from __future__ import annotations
 
-import argparse
 import os
 import subprocess
 import sys
@@ -20,9 +19,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+from measuring import options, plain
 
 from slacktide.inputs import WorkloadParquetWriter, write_hosts
-from slacktide.model import NO_CONSTRAINT, Hosts, Workload
+from slacktide.inputs.rows import equal_hosts
+from slacktide.model import Hosts, Workload
 
 PIECE = 131_072  # rows of a row group, as slacktide writes them
 SPAN = 86_400.0
@@ -45,24 +46,15 @@ def pieces(rows: int) -> Iterator[Workload]:
         count = len(row)
         duration = rng.exponential(600.0, count) + 1.0
         duration[(row < standing) & (row % 3 == 0)] = np.inf
-        yield Workload(
-            ids=row,
-            admission=np.where(row < standing, 0.0, (row - standing) * (SPAN / (rows - standing))),
-            duration=duration,
-            demand=rng.choice([0.01, 0.02, 0.03, 0.05, 0.1], (count, 2)),
-            service_class=rng.integers(0, 3, count).astype(np.int16),
-            job=row // 10,
-            anti_affinity=np.zeros(count, np.bool_),
-            term=np.zeros(count, np.int32),
-            terms=(NO_CONSTRAINT,),
-        )
+        admission = np.where(row < standing, 0.0, (row - standing) * (SPAN / (rows - standing)))
+        demand = rng.choice([0.01, 0.02, 0.03, 0.05, 0.1], (count, 2))
+        service_class = rng.integers(0, 3, count).astype(np.int16)
+        yield plain(admission, duration, demand, service_class, ids=row, job=row // 10)
 
 
 def population(rows: int) -> Hosts:
     """Hosts of 1 with about what the workload demands at its beginning."""
-    count = max(rows // 250, 10)
-    names = tuple(f"h{number}" for number in range(count))
-    return Hosts(np.arange(count), names, np.ones((count, 2)), ({},) * count)
+    return equal_hosts(max(rows // 250, 10), {"cpu": 1.0, "memory": 1.0})
 
 
 def measured(words: list[str]) -> tuple[float, float]:
@@ -78,7 +70,7 @@ def measured(words: list[str]) -> tuple[float, float]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 5e6])
     parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     given = parser.parse_args()

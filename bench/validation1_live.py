@@ -28,7 +28,7 @@ import numpy as np
 from msgspec.structs import astuple
 
 from slacktide.config import Config
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.lab import Binaries, ControlPlane
 
 MEDIAN_SECONDS, SIGMA = 2.3, 0.25
@@ -105,7 +105,7 @@ def deployment(number: int, name: str, delay: float) -> dict[str, Any]:
 
 def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
     """Run it; what the record says at the end."""
-    workload = next(iter(GENERATORS["validation-1"].generate({}, seed)[0]))
+    workload, _ = generated("validation-1", {}, seed)
     wait = delays(len(workload), seed, factor)
     plane = ControlPlane.create(folder / "lab", Binaries.find())
     plane.start(guarded=True)
@@ -224,8 +224,7 @@ def simulated(
     from slacktide.settings import load_live
     from slacktide.sim import run
 
-    workload, hosts = GENERATORS["validation-1"].generate({}, seed)
-    whole = next(iter(workload))
+    whole, hosts = generated("validation-1", {}, seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "delays.csv"
         waits = delays(len(whole), seed, factor).tolist() if seen is None else seen.delays

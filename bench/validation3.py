@@ -1,6 +1,6 @@
 """Validation run 3: services of two instances by approach and policy, over seeds; tables, and a figure as thesis 7.10.
 
-    python bench/validation3.py [--measured] [--seeds 10] [--into docs/requests.md] [--svg docs/figures/FILE.svg]
+    python bench/validation3.py [--measured] [--seeds 10] [--svg docs/figures/FILE.svg]
 
 Runs as measured for the thesis: one hour, watchdog 10 s, hot start-up times for every start, accounting ``always``,
 alpha 22.37107 s. Start-up times are the published ones with ``--measured`` (looked for in $SLACKTIDE_DATA or
@@ -9,7 +9,6 @@ alpha 22.37107 s. Start-up times are the published ones with ``--measured`` (loo
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,13 +17,11 @@ from typing import Any
 
 import numpy as np
 from figure import STYLE
-from marked import command, show
-from measuring import ALPHA, HOUR, each, overheads, settings, share, table
+from measuring import ALPHA, HOUR, announce, each, options, overheads, settings, share, table
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.sim import RunResult, run
@@ -85,8 +82,8 @@ def runs(approach: str, name: str, seeds: Sequence[int], startup: str) -> Iterat
     common = {"qos.alpha": ALPHA, "qos.startup": "always", "simulation.end": HOUR, "scheduler.watchdog": 10.0}
     common |= {"startup.hot": startup, "startup.cold": startup}
     for seed in seeds:
-        pieces, hosts = GENERATORS["validation-3"].generate({"approach": approach}, seed)
-        yield outcome(join(list(pieces)), hosts, settings(preset, common | changes | {"simulation.seed": seed}))
+        inputs = generated("validation-3", {"approach": approach}, seed)
+        yield outcome(*inputs, settings(preset, common | changes | {"simulation.seed": seed}))
 
 
 def row(name: str, approach: str, found: Sequence[Outcome]) -> list[str]:
@@ -138,15 +135,15 @@ def drawing(of: dict[str, dict[str, Outcome]]) -> str:
 
 
 def main() -> None:
-    """Print the tables, and write page and figure where they are named."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    """Print the tables, and write the figure where it is named."""
+    parser = options(__doc__)
     parser.add_argument("--measured", action="store_true", help="the published start-up times")
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--into", type=Path, metavar="PAGE", help="put the tables between their marks in this page")
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the figure (seed 0)")
     arguments = parser.parse_args()
     startup = overheads(cold=False)["startup.hot"] if arguments.measured else LIKE_MEASURED
-    lines = [f"`{command()}`, {arguments.seeds} seeds:"]
+    announce(f", {arguments.seeds} seeds:")
+    lines = []
     first: dict[str, dict[str, Outcome]] = {}
     for approach in APPROACHES:
         found = {name: list(runs(approach, name, range(arguments.seeds), startup)) for name in SHOWN}
@@ -156,7 +153,7 @@ def main() -> None:
 
         lines += [f"**{approach}**", table(HEAD, each(found, line))]
         first[approach] = {"priority": found["priority"][0], "qos": found["published"][0]}
-    show("validation-3", "\n\n".join(lines), arguments.into)
+    print("\n\n".join(lines), flush=True)
     if arguments.svg is not None:
         arguments.svg.parent.mkdir(parents=True, exist_ok=True)
         arguments.svg.write_text(drawing(first), encoding="utf-8")

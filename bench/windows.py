@@ -11,13 +11,13 @@ processor time of simulations with and without windows, alternating, and whether
 
 from __future__ import annotations
 
-import argparse
 import statistics
 from dataclasses import replace
 
 import numpy as np
-from measuring import announce, one_hour_files, overheads, read, settings, simulated, table
+from measuring import announce, one_hour_files, options, overheads, plain, read, settings, simulated, table
 
+from slacktide.inputs.rows import equal_hosts
 from slacktide.kernels.tables.log_records import EVENT_KINDS
 from slacktide.metrics.windows import Outages, kept_share, worst_windows
 from slacktide.model import Hosts, ServiceClass, Window, Workload
@@ -39,19 +39,14 @@ def year(window: Window | None, end: float) -> tuple[Workload, Hosts]:
     """The services, from the first second on, and the requests that take one of their places up to ``end``, seconds."""
     begins = np.arange(MONTH, end - 3 * DAY, MONTH)
     lengths = np.linspace(60.0, 70.0, len(begins)) * HOUR
-    count = SERVICES + len(begins)
-    workload = Workload(
-        ids=np.arange(count),
-        admission=np.concatenate([np.zeros(SERVICES), begins]),
-        duration=np.concatenate([np.full(SERVICES, np.inf), lengths]),
-        demand=np.ones((count, 2)),
-        service_class=np.array([1] * SERVICES + [0] * len(begins), np.int16),
-        job=np.arange(count),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
+    workload = plain(
+        np.concatenate([np.zeros(SERVICES), begins]),
+        np.concatenate([np.full(SERVICES, np.inf), lengths]),
+        np.ones(SERVICES + len(begins)),
+        np.array([1] * SERVICES + [0] * len(begins), np.int16),
         classes=(ServiceClass("gold", 1.0, 1), ServiceClass("service", 0.99, 2, window=window)),
     )
-    return workload, Hosts(np.arange(1), ("host",), np.full((1, 2), float(SERVICES)), ({},))
+    return workload, equal_hosts(1, {"cpu": SERVICES, "memory": SERVICES})
 
 
 def lives(result: RunResult, end: float) -> list[Outages]:
@@ -104,7 +99,7 @@ def cost(repeats: int) -> list[list[str]]:
 
 def main() -> None:
     """Run the year for every window, or measure what windows cost, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--cost", action="store_true", help="what windows cost on the one-hour samples")
     parser.add_argument("--repeats", type=int, default=5, help="runs of each with --cost")
     parser.add_argument("--days", type=int, default=365)

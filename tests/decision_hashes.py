@@ -33,7 +33,7 @@ from slacktide.config import Config, preset
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal.record import sessions
 from slacktide.engine.journal.replay import Report, carry_out, replay, retrace
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.sim import RunResult, run
 
 # All that is taken from the project, so that a module that moves is named anew in one place.
@@ -114,8 +114,7 @@ SETTINGS: dict[str, tuple[Any, dict[str, Any]]] = {
 
 def validation(number: int, chosen: str, parameters: dict[str, Any], _folder: Path) -> Found:
     """Half an hour of a generated run; start-up delays are drawn in a way that is the same on every machine."""
-    pieces, hosts = GENERATORS[f"validation-{number}"].generate(parameters, 0)
-    (workload,) = pieces
+    workload, hosts = generated(f"validation-{number}", parameters)
     base, policy = SETTINGS[chosen]
     config: Config = preset(base)
     config = replace(

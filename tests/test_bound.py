@@ -14,7 +14,7 @@ from slacktide.config import Config, preset
 from slacktide.metrics.penalties import ALL, bonus, penalties
 from slacktide.model import PenaltyTier, ServiceClass
 from slacktide.qos.availability import availability, fulfilled
-from slacktide.results.tables import write_requests
+from slacktide.results.tables import request_rows
 from slacktide.sim import RunResult
 from support.benches import loaded
 from support.clusters import Cluster, cluster
@@ -46,7 +46,7 @@ def reached(one: Cluster, result: RunResult, folder: Path) -> tuple[list[int], f
     achieved = availability(accounting, *(columns[name] for name in times)) if known is None else known
     code = workload.service_class[columns["row" if workload.requests is None else "first"]]
     met = fulfilled(achieved, np.array([each.slo for each in workload.classes])[code])
-    write_requests(folder / "requests.parquet", workload, columns, accounting)
+    request_rows(workload, columns, accounting).write(folder / "requests.parquet")
     end = one.config.simulation.end
     assert end is not None
     owed = penalties(pq.read_table(folder / "requests.parquet"), workload.classes, accounting, end)

@@ -10,11 +10,11 @@ from typing import Any
 
 import bound
 import numpy as np
-from measuring import ALPHA
+from measuring import ALPHA, plain
 
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import host_sets
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Window, Workload
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.window import ACCRUED
@@ -64,8 +64,7 @@ def window_of(text: str) -> Window | None:
 
 def machines(count: int, size: float) -> Hosts:
     """Equal hosts of so much CPU, and of memory so much that there is always enough of it."""
-    names = tuple(f"host-{row}" for row in range(count))
-    return Hosts(np.arange(count), names, np.tile([size, 4.0 * size], (count, 1)), ({},) * count)
+    return equal_hosts(count, {"cpu": size, "memory": 4.0 * size})
 
 
 def alone(rows: Iterable[Row], classes: tuple[ServiceClass, ...]) -> Workload:
@@ -73,16 +72,11 @@ def alone(rows: Iterable[Row], classes: tuple[ServiceClass, ...]) -> Workload:
     ordered = sorted(rows, key=lambda row: row[0])
     admission, duration, demand, names = zip(*ordered, strict=True)
     codes = {one.name: code for code, one in enumerate(classes)}
-    count = len(ordered)
-    return Workload(
-        ids=np.arange(count),
-        admission=np.round(admission, 3),
-        duration=np.maximum(np.round(duration, 3), 0.001),
-        demand=np.stack([np.array(demand, np.float64)] * 2, axis=1),
-        service_class=np.array([codes[name] for name in names], np.int16),
-        job=np.arange(count),
-        anti_affinity=np.zeros(count, np.bool_),
-        term=np.zeros(count, np.int32),
+    return plain(
+        np.round(admission, 3),
+        np.maximum(np.round(duration, 3), 0.001),
+        np.array(demand, np.float64),
+        np.array([codes[name] for name in names], np.int16),
         classes=classes,
     )
 
@@ -113,9 +107,6 @@ def grouped(approach: str = "aggregated", slo: float = 0.99, window: str = "30d"
         batch=np.zeros(requests, np.bool_),
         approach=np.full(requests, APPROACHES.index(approach), np.int8),
         parallelism=np.zeros(requests, np.int64),
-        scale_time=np.zeros(0),
-        scale_request=np.zeros(0, np.int32),
-        scale_replicas=np.zeros(0, np.int64),
     )
     admission = owner.astype(np.float64)  # a second apart
     workload = replace(one.workload, admission=admission, job=owner.astype(np.int64), request=owner, requests=about)
@@ -297,8 +288,7 @@ def cell_month(
     """A month of the generated cell on part of its hosts: 12,500 of them and 25 million requests, or a fraction."""
     hours = 696
     values = {"hosts": round(12_500 * fraction), "hours": hours, "requests": round(25e6 * fraction), "load": load}
-    pieces, hosts = GENERATORS["cell"].generate({name: f"{value:g}" for name, value in values.items()}, seed)
-    whole = join(list(pieces))
+    whole, hosts = generated("cell", {name: f"{value:g}" for name, value in values.items()}, seed)
     classes = tuple(replace(one, window=window_of(window)) for one in DEFAULT_CLASSES)
     few = host_sets(whole, hosts, [share], of="hosts", seed=seed)[share]
     name = f"cell, {hours} h, {fraction:g} of it, {share:g} N, {window}, seed {seed}"

@@ -12,11 +12,11 @@ _PLACES = {
     "simulate": "api.simulating",
     "Result": "api.result",
     "plot": "api.result",
-    "generate": "api.generating",
-    "Generated": "api.generating",
+    "generate": "api.sources",
+    "Generated": "api.sources",
     "Experiment": "api.experiments",
     "plan": "api.planning",
-    "report": "api.reports",
+    "report": "api.experiments",
     "CapacityPlan": "api.planning",
     "SlacktideError": "errors",
     "ConfigError": "errors",
@@ -27,24 +27,7 @@ _PLACES = {
 }
 """Where each public name is."""
 
-__all__ = [
-    "CapacityPlan",
-    "ConfigError",
-    "Experiment",
-    "Generated",
-    "InputError",
-    "OutputError",
-    "PluginError",
-    "Result",
-    "RunsError",
-    "SlacktideError",
-    "__version__",
-    "generate",
-    "plan",
-    "plot",
-    "report",
-    "simulate",
-]
+__all__ = ["__version__", *_PLACES]  # noqa: PLE0604
 
 
 def __getattr__(name: str) -> object:

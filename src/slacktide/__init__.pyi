@@ -1,12 +1,12 @@
 from slacktide.api.experiments import Experiment as Experiment
-from slacktide.api.generating import Generated as Generated
-from slacktide.api.generating import generate as generate
+from slacktide.api.experiments import report as report
 from slacktide.api.planning import CapacityPlan as CapacityPlan
 from slacktide.api.planning import plan as plan
-from slacktide.api.reports import report as report
 from slacktide.api.result import Result as Result
 from slacktide.api.result import plot as plot
 from slacktide.api.simulating import simulate as simulate
+from slacktide.api.sources import Generated as Generated
+from slacktide.api.sources import generate as generate
 from slacktide.errors import ConfigError as ConfigError
 from slacktide.errors import InputError as InputError
 from slacktide.errors import OutputError as OutputError

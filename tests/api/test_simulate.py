@@ -16,10 +16,11 @@ import polars as pl
 import pytest
 
 import slacktide as st
-from slacktide.cli import grouping as by_cli
 from slacktide.cli import main
+from slacktide.cli import options as by_cli
 from slacktide.errors import ConfigError, OutputError, PluginError
 from slacktide.inputs import grouping
+from slacktide.model import APPROACHES
 from slacktide.policy import Bind, Plan, View
 from support.example_policy import FILE, FirstFit
 
@@ -281,7 +282,7 @@ def test_an_interrupted_save_leaves_earlier_results(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("slacktide.results.write_progress", stop)
+        patched.setattr("slacktide.results.tables.rows_of", stop)
         with pytest.raises(KeyboardInterrupt):
             second.save(folder)
     assert {one.name: one.read_bytes() for one in folder.iterdir()} == kept
@@ -292,4 +293,4 @@ def test_an_interrupted_save_leaves_earlier_results(
 
 def test_the_words_of_grouping_are_those_of_the_command_line() -> None:
     """Which has them by itself: to import these would slow down its help."""
-    assert (by_cli.GROUPS, by_cli.KINDS, by_cli.APPROACHES) == (grouping.GROUPS, grouping.KINDS, grouping.APPROACHES)
+    assert (by_cli.GROUPS, by_cli.KINDS, by_cli.APPROACHES) == (grouping.GROUPS, grouping.KINDS, APPROACHES)

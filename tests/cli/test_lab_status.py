@@ -11,7 +11,7 @@ import pytest
 
 from slacktide.cli import main
 from slacktide.cli.machine import lab
-from slacktide.lab import known, manifests, state
+from slacktide.lab import manifests, state
 from slacktide.lab.processes import Component
 from slacktide.lab.programs import Layout
 
@@ -65,7 +65,7 @@ def started(directory: Path) -> Path:
     """A lab of which nothing runs, as 'up --dir' notes it."""
     directory.mkdir()
     state.write(Layout(directory, 1, 2, 3), {})
-    known.remember(lab._list_of_labs(), directory)
+    state.remember(lab._list_of_labs(), directory)
     return directory
 
 
@@ -94,7 +94,7 @@ def test_beside_the_one_at_the_default_others_are_named(tmp_path: Path, capsys: 
     assert main(["lab", "status", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["others"] == [str(one)]
     started(tmp_path / "two")
-    assert known.known(lab._list_of_labs()) == [default, one, tmp_path / "two"]
+    assert state.known(lab._list_of_labs()) == [default, one, tmp_path / "two"]
     assert lab._list_of_labs().read_text().count("\n") == 3  # what is gone is forgotten
 
 

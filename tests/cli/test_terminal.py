@@ -202,7 +202,7 @@ def test_kubectl_finds_what_completes_our_words(tmp_path: Path) -> None:
         ["kubectl", "__complete", "slack", "wh"], env={**os.environ, **asked}, capture_output=True, text=True,
         check=False, timeout=300,
     )  # fmt: skip
-    assert done.stdout.splitlines() == [f"why\t{COMMANDS['why'][2]}", f":{NO_FILES}"]
+    assert done.stdout.splitlines() == [f"why\t{COMMANDS['why']}", f":{NO_FILES}"]
     assert "ShellCompDirectiveNoFileComp" in done.stderr
 
 

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from slacktide.cli import measure
+from slacktide.cli import process
 from slacktide.cli.progress import Progress
 from slacktide.cli.text import count, seconds, share, table
 from support.on_terminal import GONE, plain, terminal
@@ -67,15 +67,15 @@ def test_progress_is_silent_where_nobody_looks() -> None:
 
 def test_wall_time_counts_from_the_start_of_the_process() -> None:
     before = time.monotonic()
-    first = measure.wall_seconds()
+    first = process.wall_seconds()
     time.sleep(0.05)
-    assert 0.04 <= measure.wall_seconds() - first <= time.monotonic() - before + 0.02
+    assert 0.04 <= process.wall_seconds() - first <= time.monotonic() - before + 0.02
     # Python and the imports before this test have taken processor time, which the wall saw, too.
-    assert first >= 0.5 * (measure.cpu_seconds() / (os.cpu_count() or 1))
+    assert first >= 0.5 * (process.cpu_seconds() / (os.cpu_count() or 1))
 
 
 def test_peak_memory_sees_an_allocation() -> None:
-    before = measure.peak_rss_mb()
+    before = process.peak_rss_mb()
     block = bytearray(os.urandom(1)) * (200 << 20)
     assert len(block) == 200 << 20
-    assert measure.peak_rss_mb() >= min(before + 1, 200)
+    assert process.peak_rss_mb() >= min(before + 1, 200)

@@ -23,7 +23,7 @@ from cluster.labtools import condition, deployment, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
-from slacktide.cli.cluster.dashboard.relay import Relay
+from slacktide.cli.cluster.dashboard import Relay
 from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.kube.client.credentials import Access, Fixed, load_access
 from slacktide.kube.client.http import Connection

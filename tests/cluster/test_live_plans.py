@@ -32,11 +32,19 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def place(stage: Stage) -> Iterator[Place]:
     found = Place(stage, "plans")
-    found.nodes(PLACES, cpu="1")
-    for one in found.api.get("/api/v1/nodes?labelSelector=fence")["items"]:  # room that none of the scene can use
-        found.api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
+    scene(found)
     yield found
     found.api.delete(f"/api/v1/namespaces/{found.namespace}")
+
+
+def scene(place: Place) -> None:
+    """Nine services on eight places, and no room besides; bench/plans_live.py plays it for longer."""
+    place.nodes(PLACES, cpu="1")
+    for one in place.api.get("/api/v1/nodes?labelSelector=fence")["items"]:  # room that none of the scene can use
+        place.api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
+    for number in range(SERVICES):
+        labels = {"slacktide.io/class": "minutes"}
+        place.create("deployments", deployment(f"web-{number}", 1, cpu="1", labels=labels))
 
 
 def statuses(place: Place) -> dict[str, Json]:
@@ -52,9 +60,6 @@ def events(place: Place, reason: str) -> dict[str, str]:
 
 
 def test_of_nine_services_on_eight_places_eight_are_kept_and_all_is_told_of_the_ninth(place: Place) -> None:
-    for number in range(SERVICES):
-        labels = {"slacktide.io/class": "minutes"}
-        place.create("deployments", deployment(f"web-{number}", 1, cpu="1", labels=labels))
     until(lambda: len(statuses(place)) == SERVICES, "there are all ledgers", SETTLED)
     time.sleep(SETTLED)  # real time is what promises are about
     began, kept = time.monotonic(), list[int]()

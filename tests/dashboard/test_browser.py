@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from dashboard.test_simulation import results
-from slacktide.cli.cluster.dashboard.serving import local_routes
+from slacktide.cli.cluster.dashboard import local_routes
 from slacktide.dashboard.pages import PAGE
 from slacktide.dashboard.simulation import Simulation
-from slacktide.dashboard.timeline_routes import timeline_routes
+from slacktide.dashboard.timeline import timeline_routes
 from slacktide.kube.observe.http_site import Site
 from support import clusters
 from support.browsing import asked, looks, serious

@@ -20,9 +20,7 @@ from click.testing import CliRunner
 from dashboard.test_simulation import results
 from slacktide import palette
 from slacktide.cli import app
-from slacktide.cli.cluster.dashboard.relay import Relay
-from slacktide.cli.cluster.dashboard.serving import local_routes, once, serve
-from slacktide.cli.cluster.dashboard.sources import Source
+from slacktide.cli.cluster.dashboard import Relay, Source, local_routes, once, serve
 from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
@@ -213,7 +211,7 @@ def test_a_file_that_did_not_change_is_not_sent_again() -> None:
 
 def test_what_is_asked_wrongly_is_refused_with_what_is_right(tmp_path: Path) -> None:
     from slacktide.dashboard.simulation import Simulation
-    from slacktide.dashboard.timeline_routes import timeline_routes
+    from slacktide.dashboard.timeline import timeline_routes
 
     routes = timeline_routes(Simulation(results(clusters.cluster(22), tmp_path)))
     paths = ["/view?at=soon", "/view?at=inf", "/history?workloads=x", "/history?workloads=" + "1," * 300 + "1",

@@ -29,4 +29,4 @@ class InProcess:
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """For tests that are not about processes."""
-    monkeypatch.setattr("slacktide.experiment.executors.executor", lambda *_: InProcess())
+    monkeypatch.setattr("slacktide.experiment.local.executor", lambda *_: InProcess())

@@ -125,7 +125,7 @@ BROKEN = [
     ("small: small.csv", "small: {file: small.csv, group: job}", r":3: workloads\.small\.group: .*'group_by'"),
     ("small: small.csv", "small: {file: small.csv, kind: batch}", r":3: workloads\.small\.kind: needs 'group_by"),
     ("small: small.csv", "small: {generator: cel}", r"workloads\.small\.generator: found 'cel'.*'cell'"),
-    ("small: small.csv", "small: {generator: cell, with: {host: 2}}", r"with\.host: unknown parameter.*'hosts'"),
+    ("small: small.csv", "small: {generator: cell, with: {host: 2}}", r"with\.host: cell: unknown parameter.*'hosts'"),
     ("small: small.csv", "small: {generator: cell, with: {hosts: 0}}", r"with\.hosts: hosts: found 0, expected"),
     ("small: small.csv", "small: {seed: 1}", r"workloads\.small: found .* expected file or generator"),
     ("small: small.csv", "small: {file: small.csv, seed: 1}", r"small\.seed: belongs to a generator"),

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slacktide.experiment import scales
-from slacktide.experiment.search import Bracket, bracket, next_sizes
+from slacktide.experiment import prepare
+from slacktide.experiment.planning import Bracket, bracket, next_sizes
 from slacktide.model import Hosts
 
 
@@ -85,7 +85,7 @@ def mix(*capacities: float) -> Hosts:
 
 def test_sizes_are_nested_and_every_beginning_has_the_mix() -> None:
     hosts = mix(*[1.0] * 6, *[8.0] * 3)
-    sets = [scales.first(hosts, count) for count in range(1, 28)]
+    sets = [prepare.first(hosts, count) for count in range(1, 28)]
     for smaller, larger in pairwise(sets):
         assert larger.names[: len(smaller)] == smaller.names
         assert len(set(larger.names)) == len(larger)
@@ -98,7 +98,7 @@ def test_sizes_are_nested_and_every_beginning_has_the_mix() -> None:
 
 @given(capacities=st.lists(st.sampled_from([1.0, 2.0, 4.0]), min_size=1, max_size=30), count=st.integers(1, 90))
 def test_of_every_kind_there_are_as_many_as_its_part_or_one_beside(capacities: list[float], count: int) -> None:
-    found = scales.first(mix(*capacities), count).capacity[:, 0].tolist()
+    found = prepare.first(mix(*capacities), count).capacity[:, 0].tolist()
     for kind in set(capacities):
         part = capacities.count(kind) / len(capacities)
         assert found.count(kind) == pytest.approx(part * count, abs=len(set(capacities)))

@@ -19,8 +19,7 @@ from slacktide.cli import main
 from slacktide.experiment import conduct, prepare, run, store
 from slacktide.experiment import grid as grids
 from slacktide.experiment.local import ATTEMPTS, Processes, Worker, leaves_lock
-from slacktide.experiment.run import Outcome, Task, attempt
-from slacktide.experiment.shared_inputs import Shared, read_only
+from slacktide.experiment.run import Outcome, Shared, Task, attempt, read_only
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.runtime.mode import Mode, mode
 from support.experiments import GRID, alive, written
@@ -116,7 +115,7 @@ def test_a_plan_by_threads_leaves_the_same_bytes_as_by_processes(
     words = [str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), "--out", str(tmp_path / "plan"), "--end", "600"]
     found = []
     for threads in (False, True):
-        monkeypatch.setattr("slacktide.experiment.executors.executor", lambda *_, t=threads: Processes(2, threads=t))
+        monkeypatch.setattr("slacktide.experiment.local.executor", lambda *_, t=threads: Processes(2, threads=t))
         assert main(["plan", *words, "--policy", "priority", "--policy", "recommended"]) == 0
         answers = {name: (tmp_path / "plan" / name).read_bytes() for name in ("plan.csv", "plan.parquet", "plan.svg")}
         found.append((contents(tmp_path / "plan"), answers))

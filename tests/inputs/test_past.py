@@ -10,9 +10,9 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
-from slacktide.inputs.columns.losses import format_past, parse
-from slacktide.inputs.prepare.scaling import scale
-from slacktide.inputs.prepare.windows import window
+from slacktide.inputs.columns.occasions import format_past
+from slacktide.inputs.columns.occasions import parse_past as parse
+from slacktide.inputs.prepare.changes import scale, window
 from slacktide.model import Workload
 from support.clusters import cluster
 from support.pasts import with_past

@@ -15,7 +15,7 @@ from aiohttp import web
 from cryptography.x509.oid import ExtendedKeyUsageOID
 from multidict import CIMultiDict, CIMultiDictProxy
 
-from slacktide.cli.loops import run_fast
+from slacktide.cli.process import run_fast
 from slacktide.kube.client.http import Connection
 from slacktide.kube.observe import client_certificates
 from slacktide.kube.observe.access import User

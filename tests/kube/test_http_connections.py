@@ -11,7 +11,7 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from slacktide.cli.loops import run_fast
+from slacktide.cli.process import run_fast
 from slacktide.kube.observe import http_connections
 from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.http_site import Site

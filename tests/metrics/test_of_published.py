@@ -12,7 +12,7 @@ from slacktide.metrics.contention import contention_levels
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.paired import quadrants
 from slacktide.metrics.penalties import penalties
-from slacktide.results import write_intervals, write_requests
+from slacktide.results.tables import interval_rows, request_rows
 from slacktide.sim import run
 from support.published import END, inputs, settings
 
@@ -25,8 +25,9 @@ def outcome(folder: Path, policy: str) -> tuple[pa.Table, pa.Table]:
     config = settings(name=policy)
     recorder = IntervalRecorder(workload)
     result = run(workload, hosts, config, intervals=600.0, observe=recorder)
-    write_requests(folder / "requests.parquet", workload, result.requests, "restart")
-    write_intervals(folder / "intervals.parquet", recorder.intervals(), [one.name for one in workload.classes])
+    request_rows(workload, result.requests, "restart").write(folder / "requests.parquet")
+    names = [one.name for one in workload.classes]
+    interval_rows(recorder.intervals(), names).write(folder / "intervals.parquet")
     return pq.read_table(folder / "requests.parquet"), pq.read_table(folder / "intervals.parquet")
 
 

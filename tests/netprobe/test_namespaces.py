@@ -152,7 +152,7 @@ REPLAY = """
 import socket, sys, time
 sys.path[:0] = sys.argv[4:]
 from slacktide.model.latency import Coordinate
-from slacktide.netprobe.keys import read_keys
+from slacktide.netprobe.agent import read_keys
 from slacktide.netprobe.packets import Packet, Sort, identity, sealed
 from pathlib import Path
 key = read_keys(Path(sys.argv[3]))[0]

@@ -10,9 +10,8 @@ import pytest
 
 from slacktide.errors import ConfigError
 from slacktide.model.latency import Coordinate
-from slacktide.netprobe.keys import VARIABLE, read_keys
-from slacktide.netprobe.packets import FORM, SIZE, Packet, Refused, Sort, identity, opened, sealed
-from slacktide.netprobe.replay_window import WINDOW, Replays
+from slacktide.netprobe.agent import VARIABLE, read_keys
+from slacktide.netprobe.packets import FORM, SIZE, WINDOW, Packet, Refused, Replays, Sort, identity, opened, sealed
 
 KEY, OTHER = bytes(range(32)), bytes(32)
 PROBE = Packet(

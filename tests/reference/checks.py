@@ -131,9 +131,6 @@ def in_requests(one: Cluster, batch: bool, approach: int, ghosts: bool) -> Clust
         batch=np.full(rows, batch),
         approach=np.full(rows, approach, np.int8),
         parallelism=np.zeros(rows, np.int64),
-        scale_time=np.zeros(0),
-        scale_request=np.zeros(0, np.int32),
-        scale_replicas=np.zeros(0, np.int64),
     )
     index = np.arange(len(known), dtype=np.int32) % max(1, rows)
     return replace(one, workload=replace(known, request=index.astype(np.int32), requests=requests))

@@ -12,8 +12,7 @@ from pathlib import Path
 from slacktide import settings
 from slacktide.config import Config, SimulationSettings
 from slacktide.experiment.run_folder import Asked, run_into
-from slacktide.inputs import join
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, ServiceClass, Window, Workload
 
 INTERVAL = 60.0
@@ -42,9 +41,9 @@ class Wanted:
 @lru_cache(maxsize=8)
 def inputs(seed: int, count: int) -> tuple[Workload, Hosts]:
     """The first validation run and ``count`` of its hosts."""
-    pieces, hosts = GENERATORS["validation-1"].generate({}, seed)
+    workload, hosts = generated("validation-1", {}, seed)
     some = Hosts(hosts.ids[:count], hosts.names[:count], hosts.capacity[:count], hosts.attributes[:count])
-    return join(list(pieces)), some
+    return workload, some
 
 
 def config_of(policy: str, seed: int, end: float) -> Config:

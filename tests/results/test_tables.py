@@ -50,7 +50,7 @@ def outcome() -> dict[str, NDArray[Any]]:
 
 
 def test_a_row_per_request_of_the_run(tmp_path: Path) -> None:
-    tables.write_requests(tmp_path / "requests.parquet", workload(), outcome(), "always")
+    tables.request_rows(workload(), outcome(), "always").write(tmp_path / "requests.parquet")
     rows = pq.read_table(tmp_path / "requests.parquet").to_pylist()
     assert [row["id"] for row in rows] == [70, 72, 73]
     assert [row["class"] for row in rows] == ["gold", "bronze", "bronze"]
@@ -70,7 +70,7 @@ def test_a_row_says_what_was_asked_for(tmp_path: Path) -> None:
     work = workload()
     work.demand[:] = [[2.0, 1.0], [9.0, 9.0], [0.5, 3.0], [0.0, 1.0]]
     work.duration[:] = [95.0, 1.0, np.inf, 8.0]
-    tables.write_requests(tmp_path / "requests.parquet", work, outcome(), "always")
+    tables.request_rows(work, outcome(), "always").write(tmp_path / "requests.parquet")
     rows = pq.read_table(tmp_path / "requests.parquet").to_pylist()
     assert [row["duration"] for row in rows] == [95.0, None, 8.0]
     assert [row["cpu_seconds"] for row in rows] == [190.0, None, 0.0]
@@ -84,7 +84,7 @@ def test_an_interval_without_requests_has_no_availability(tmp_path: Path) -> Non
         "active": np.array([0, 3]),
         "fulfilment": np.array([np.nan, 0.5]),
     }
-    tables.write_intervals(tmp_path / "intervals.parquet", columns, ["gold", "silver"])
+    tables.interval_rows(columns, ["gold", "silver"]).write(tmp_path / "intervals.parquet")
     assert pq.read_table(tmp_path / "intervals.parquet").to_pylist() == [
         {"time": 600.0, "class": "silver", "active": 0, "fulfilment": None},
         {"time": 600.0, "class": "gold", "active": 3, "fulfilment": 0.5},
@@ -92,14 +92,14 @@ def test_an_interval_without_requests_has_no_availability(tmp_path: Path) -> Non
 
 
 def test_whether_the_slo_was_met_follows_the_accounting_of_decisions(tmp_path: Path) -> None:
-    tables.write_requests(tmp_path / "requests.parquet", workload(), outcome(), "restart")
+    tables.request_rows(workload(), outcome(), "restart").write(tmp_path / "requests.parquet")
     assert pq.read_table(tmp_path / "requests.parquet")["slo_met"].to_pylist() == [True, True, True]
 
 
 def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    tables.write_requests(tmp_path / "whole.parquet", workload(), outcome(), "restart")
+    tables.request_rows(workload(), outcome(), "restart").write(tmp_path / "whole.parquet")
     monkeypatch.setattr(tables, "BATCH", 2)
-    tables.write_requests(tmp_path / "parts.parquet", workload(), outcome(), "restart")
+    tables.request_rows(workload(), outcome(), "restart").write(tmp_path / "parts.parquet")
     whole, parts = (pq.read_table(tmp_path / f"{name}.parquet") for name in ("whole", "parts"))
     assert pq.ParquetFile(tmp_path / "parts.parquet").num_row_groups == 2
     assert whole.to_pylist() == parts.to_pylist()
@@ -108,14 +108,14 @@ def test_batches_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_run_without_requests_has_the_columns(tmp_path: Path) -> None:
     nothing = {name: values[:0] for name, values in outcome().items()}
-    tables.write_requests(tmp_path / "requests.parquet", workload(), nothing, "restart")
+    tables.request_rows(workload(), nothing, "restart").write(tmp_path / "requests.parquet")
     table = pq.read_table(tmp_path / "requests.parquet")
     assert table.num_rows == 0
     assert "availability_never" in table.column_names
 
 
 def test_the_version_of_the_schema_is_in_the_file(tmp_path: Path) -> None:
-    tables.write_passes(tmp_path / "passes.parquet", {"time": np.array([1.5]), "queue": np.array([3])})
+    tables.rows_of({"time": np.array([1.5]), "queue": np.array([3])}).write(tmp_path / "passes.parquet")
     assert pq.read_schema(tmp_path / "passes.parquet").metadata[b"schema_version"] == b"2"
     assert pq.read_table(tmp_path / "passes.parquet").to_pylist() == [{"time": 1.5, "queue": 3}]
 
@@ -131,7 +131,7 @@ def test_events_name_requests_and_hosts(tmp_path: Path) -> None:
         "qos": np.array([0.0, -3.5, np.nan]),
         "received": np.zeros(3),
     }
-    tables.write_events(tmp_path / "events.parquet", workload(), hosts, columns, EVENT_KINDS)
+    tables.event_rows(workload(), hosts, columns, EVENT_KINDS).write(tmp_path / "events.parquet")
     found = pq.read_table(tmp_path / "events.parquet")
     assert found["received"].null_count == 3
     assert found.drop_columns(["received"]).to_pylist() == [
@@ -178,7 +178,7 @@ def instances() -> dict[str, NDArray[Any]]:
 
 def test_a_row_per_request_of_several_instances(tmp_path: Path) -> None:
     columns = per_request(several(), instances(), np.array([[50.0, 40.0, 60.0], [0.0, 0.0, 0.0]]))
-    tables.write_requests(tmp_path / "requests.parquet", several(), columns, "always")
+    tables.request_rows(several(), columns, "always").write(tmp_path / "requests.parquet")
     service, batch = pq.read_table(tmp_path / "requests.parquet").to_pylist()
     assert (service["id"], service["kind"], service["approach"], service["instances"]) == (
         7,
@@ -197,7 +197,7 @@ def test_a_row_per_request_of_several_instances(tmp_path: Path) -> None:
 
 
 def test_a_row_per_instance(tmp_path: Path) -> None:
-    tables.write_instances(tmp_path / "instances.parquet", several(), instances(), "always")
+    tables.instance_rows(several(), instances(), "always").write(tmp_path / "instances.parquet")
     rows = pq.read_table(tmp_path / "instances.parquet").to_pylist()
     assert [(row["request"], row["instance"], row["id"]) for row in rows] == [
         (7, 0, 70),
@@ -218,7 +218,7 @@ def test_a_row_per_instance(tmp_path: Path) -> None:
 
 def test_a_table_of_instances_needs_requests_of_several(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="expected requests"):
-        tables.write_instances(tmp_path / "instances.parquet", workload(), instances(), "always")
+        tables.instance_rows(workload(), instances(), "always").write(tmp_path / "instances.parquet")
 
 
 def test_events_number_instances_within_their_request(tmp_path: Path) -> None:
@@ -232,7 +232,7 @@ def test_events_number_instances_within_their_request(tmp_path: Path) -> None:
         "qos": np.array([0.0, np.inf, 4.0]),
         "received": np.array([0.0, 0.0, 2.0]),
     }
-    tables.write_events(tmp_path / "events.parquet", several(), hosts, columns, EVENT_KINDS)
+    tables.event_rows(several(), hosts, columns, EVENT_KINDS).write(tmp_path / "events.parquet")
     first, second, outage = pq.read_table(tmp_path / "events.parquet").to_pylist()
     assert (first["request"], first["instance"], first["by"]) == (7, 1, 9)
     assert (second["request"], second["instance"], second["by"]) == (None, None, None)
@@ -242,11 +242,11 @@ def test_events_number_instances_within_their_request(tmp_path: Path) -> None:
 
 def test_tables_have_one_schema_whatever_the_requests_are(tmp_path: Path) -> None:
     columns = per_request(several(), instances(), np.zeros((2, 3)))
-    tables.write_requests(tmp_path / "several.parquet", several(), columns, "always")
-    tables.write_requests(tmp_path / "single.parquet", workload(), outcome(), "always")
+    tables.request_rows(several(), columns, "always").write(tmp_path / "several.parquet")
+    tables.request_rows(workload(), outcome(), "always").write(tmp_path / "single.parquet")
     assert pq.read_schema(tmp_path / "several.parquet") == pq.read_schema(tmp_path / "single.parquet")
 
 
 def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match=r"passes\.parquet"):
-        tables.write_passes(tmp_path / "missing" / "passes.parquet", {"time": np.array([1.5])})
+        tables.rows_of({"time": np.array([1.5])}).write(tmp_path / "missing" / "passes.parquet")

@@ -20,7 +20,8 @@ from slacktide.errors import InputError
 from slacktide.inputs import group_by_job, read_workload
 from slacktide.inputs.formats import parquet_files
 from slacktide.inputs.formats import tables as tables_in
-from slacktide.inputs.generators.light import equal_hosts
+from slacktide.inputs.generators.light import MACHINE
+from slacktide.inputs.rows import equal_hosts
 from slacktide.metrics import over_all, per_class, summary
 from slacktide.model import Window, Workload, resting
 from slacktide.results import tables as tables_out
@@ -64,12 +65,12 @@ def outcome(workload: Workload, folder: Path) -> tuple[RunResult, object, object
     """A run that ends before some had a host, its table, and what is told of it."""
     config = preset("recommended")
     config = replace(config, simulation=replace(config.simulation, end=float(workload.admission[-1])))
-    hosts = equal_hosts(HOSTS // 2)
+    hosts = equal_hosts(HOSTS // 2, MACHINE)
     result = run(workload, hosts, config)
     folder.mkdir()
-    tables_out.write_requests(folder / "requests.parquet", workload, result.requests, config.qos.startup)
+    tables_out.request_rows(workload, result.requests, config.qos.startup).write(folder / "requests.parquet")
     if result.instances is not None:
-        tables_out.write_instances(folder / "instances.parquet", workload, result.instances, config.qos.startup)
+        tables_out.instance_rows(workload, result.instances, config.qos.startup).write(folder / "instances.parquet")
     codes = workload.service_class[result.requests["row" if result.instances is None else "first"]]
     classes = per_class(result.requests, codes, workload.classes, config.qos.startup)
     tables = [pq.read_table(one).to_pylist() for one in sorted(folder.iterdir())]
@@ -138,8 +139,8 @@ def peak_of(path: Path) -> int:
     try:
         workload = read_workload(path, rests=True)
         config = preset("recommended")
-        result = run(workload, equal_hosts(HOSTS * 100), config)
-        tables_out.write_requests(path.with_suffix(".out"), workload, result.requests, config.qos.startup)
+        result = run(workload, equal_hosts(HOSTS * 100, MACHINE), config)
+        tables_out.request_rows(workload, result.requests, config.qos.startup).write(path.with_suffix(".out"))
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()

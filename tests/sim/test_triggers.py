@@ -10,7 +10,7 @@ import pytest
 
 from slacktide.config import SimulationSettings, preset
 from slacktide.errors import ConfigError
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.sim import run
 from support.clusters import cluster
 from support.runs import compare, core, twin
@@ -48,8 +48,7 @@ def test_core_and_twin_agree_where_incarnations_take_time_to_come_back(several: 
 
 def test_the_return_of_a_preempted_one_calls_for_a_pass_only_where_there_is_room() -> None:
     """On a full cluster each preemption would else lead to a pass, and that to others."""
-    pieces, hosts = GENERATORS["validation-1"].generate({}, 0)
-    workload = next(iter(pieces))
+    workload, hosts = generated("validation-1")
     runs = {}
     for delay in (0.0, 1.0):
         config = replace(preset("published"), simulation=SimulationSettings(recreation=delay, end=3600.0))

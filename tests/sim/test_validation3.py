@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from reference.simulator import simulate
 from slacktide.config import Config
-from slacktide.inputs.generators.registry import GENERATORS
-from slacktide.inputs.group import group_by_job
+from slacktide.inputs.generators.registry import generated
+from slacktide.inputs.grouping import group_by_job
 from slacktide.inputs.rows import select
 from slacktide.model import APPROACHES, Hosts, Workload
 from slacktide.sim import run
@@ -49,9 +49,7 @@ class Outcome(NamedTuple):
 
 
 def services(approach: str, seed: int) -> tuple[Workload, Hosts]:
-    pieces, hosts = GENERATORS["validation-3"].generate({"approach": approach}, seed)
-    (workload,) = pieces
-    return workload, hosts
+    return generated("validation-3", {"approach": approach}, seed)
 
 
 def config(policy: str) -> Config:

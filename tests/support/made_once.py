@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from slacktide.lab.locking import locked
+from slacktide.lab.processes import locked
 
 
 def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:

@@ -20,7 +20,7 @@ from slacktide.engine.journal import codec
 from slacktide.engine.ledger import checkpoint
 from slacktide.errors import ConfigError, InputError, SlacktideError, StateError
 from slacktide.inputs import read_delays, read_host_events, read_hosts, read_workload
-from slacktide.inputs.columns import access, affinity_text, cells, instances, losses, resizes, terms, unreadiness
+from slacktide.inputs.columns import access, affinity_text, cells, instances, occasions, terms
 from slacktide.inputs.formats import erlang_exact
 from slacktide.inputs.formats.network_file import read_network
 from slacktide.kube.client import shallow
@@ -46,7 +46,7 @@ from slacktide.model.logins import parse_logins
 from slacktide.model.window import Window, parse_epoch, turns
 from slacktide.model.written_numbers import whole_number
 from slacktide.netprobe import packets
-from slacktide.netprobe.keys import read_keys
+from slacktide.netprobe.agent import read_keys
 from slacktide.netprobe.peers import parse_peer
 from slacktide.openslo import bindings, documents
 from slacktide.settings import load
@@ -155,10 +155,10 @@ TEXTS: dict[str, Parser] = {
     "rules": Parser(affinity_text.parse_rules, REFUSED, (RULES,)),
     "preferences": Parser(affinity_text.parse_preferences, REFUSED, ("5 web by zone; -3 if Ql > 4",)),
     "a budget": Parser(affinity_text.parse_budget, REFUSED, ("b min-available 2", "b max-unavailable 0")),
-    "outages": Parser(losses.parse, REFUSED, ("-7200=120; -60=10",)),
-    "unreadiness": Parser(unreadiness.parse, REFUSED, ("600=30",)),
-    "resizes": Parser(resizes.parse, REFUSED, ("600: cpu=2 memory=1; 900: cpu=1",)),
-    "amounts": Parser(resizes.parse_amounts, REFUSED, ("cpu=2 memory=1",)),
+    "outages": Parser(occasions.parse_past, REFUSED, ("-7200=120; -60=10",)),
+    "unreadiness": Parser(occasions.parse_unreadiness, REFUSED, ("600=30",)),
+    "resizes": Parser(occasions.parse_resizing, REFUSED, ("600: cpu=2 memory=1; 900: cpu=1",)),
+    "amounts": Parser(occasions.parse_amounts, REFUSED, ("cpu=2 memory=1",)),
     "an Erlang list": Parser(erlang_exact.parse_term, REFUSED, ('{"Ql",">","4"},{"wN","==","2"}',)),
     **{f"a window's {one}": Parser(partial(_window, one), (ConfigError,), (text,))
        for one, text in {"rolling": "30d", "calendar": "1Q", "time_zone": "Europe/Berlin", "budget": "accrued",

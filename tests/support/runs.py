@@ -14,7 +14,7 @@ from reference.metric import ACCOUNTINGS
 from reference.outcome import Outcome
 from reference.simulator import simulate
 from slacktide.inputs.columns.affinity_text import format_counted
-from slacktide.inputs.columns.resizes import format_amounts
+from slacktide.inputs.columns.occasions import format_amounts
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from support.clusters import Cluster, HostEvent
 

@@ -3,12 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, SupportsFloat
+from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from slacktide.drawing import Sheet
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.results.experiment import Experiment
+
+if TYPE_CHECKING:
+    import polars as pl
+
+EXTRA = "slacktide[experiments]"
+
+
+def frame_of(table: Any) -> pl.DataFrame:
+    """A polars frame of an Arrow table; words are text. Raises :class:`ConfigError` where polars is missing."""
+    try:
+        import polars as pl
+    except ImportError as error:
+        raise ConfigError(f"frames need polars: pip install '{EXTRA}'") from error
+    found = pl.from_arrow(table)
+    assert isinstance(found, pl.DataFrame)  # noqa: S101  what a table becomes
+    return found.with_columns(pl.col(pl.Categorical).cast(pl.String))
+
 
 LEAST, MOST = 20.0, 2000.0
 """Widths that can be drawn, mm."""

@@ -1,4 +1,4 @@
-"""``slacktide.Experiment``: many runs at once."""
+"""``slacktide.Experiment``: many runs at once; ``slacktide.report``: the page about them."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ from slacktide.api.configuring import (
     sections,
     whole_number,
 )
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, grid_origin, hosts_given
 from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
-from slacktide.experiment.checked import Node
-from slacktide.experiment.executors import cores, executor
-from slacktide.experiment.grid_keys import INTERVALS
+from slacktide.experiment.checked import INTERVALS, Node
+from slacktide.experiment.local import cores, executor
 from slacktide.results import experiment as folders
 from slacktide.settings import PRESETS
 from slacktide.settings_file import SettingsFile
@@ -188,9 +187,7 @@ class Experiment:
 
     def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
         """Writes the HTML page about it, as :func:`slacktide.report`."""
-        from slacktide.api import reports
-
-        return reports.report(self, out, export=export)
+        return report(self, out, export=export)
 
     def _read(self) -> folders.Experiment:
         if not (self.folder / folders.ABOUT).is_file() and self._asked is not None:
@@ -270,3 +267,17 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     import pyarrow as pa
 
     return frame_of(pa.Table.from_pylist([dict(one) for one in rows]))
+
+
+def report(
+    experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
+) -> Path:
+    """The page about an experiment, an ``Experiment`` or its folder, as the file ``out``, as ``slacktide report`` does.
+
+    ``export`` is a folder for every figure as SVG, PNG and CSV. Returns the page's path. Raises as
+    :func:`slacktide.reporting.write`.
+    """
+    from slacktide import reporting
+
+    reporting.write(Path(experiment), Path(out), None if export is None else Path(export))
+    return Path(out)

@@ -20,15 +20,15 @@ from slacktide.api.configuring import (
     seconds,
     whole_number,
 )
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
 from slacktide.experiment import planning, store
-from slacktide.experiment.executors import cores, executor
 from slacktide.experiment.goals import goal_of
+from slacktide.experiment.local import cores, executor
 
 if TYPE_CHECKING:
     import polars as pl

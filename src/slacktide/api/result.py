@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
-from slacktide.api.drawing import figure_of
-from slacktide.api.frames import frame_of
+from slacktide.api.drawing import figure_of, frame_of
 from slacktide.api.sources import Origin
 from slacktide.errors import ConfigError
 from slacktide.experiment import run_folder
@@ -91,7 +90,7 @@ class Result:
         """A row per scheduling pass, as in passes.parquet. Raises :class:`ConfigError` as :attr:`events`."""
         if self._done.result.passes is None:
             raise ConfigError("passes: none were kept; simulate with passes=True")
-        return frame_of(tables.pass_rows(self._done.result.passes).table())
+        return frame_of(tables.rows_of(self._done.result.passes).table())
 
     @property
     def totals(self) -> dict[str, Any]:
@@ -127,7 +126,7 @@ class Result:
 
     def _saved(self, folder: Path, done: Finished) -> Path:
         origin = self._origin
-        run_folder.write(folder, done, files=origin.files, command=["slacktide.simulate"], tables=origin.digests())
+        run_folder.write(folder, done, files=origin.files, command=["slacktide.simulate"], in_memory=origin.digests())
         return folder
 
     def _rows(self, columns: Any) -> tuple[Any, Any, Any]:

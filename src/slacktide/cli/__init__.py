@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import click
 
 from slacktide import __version__
-from slacktide.cli.lazy_group import LazyGroup
+from slacktide.cli.shell.suggesting import LazyGroup
 from slacktide.errors import ConfigError, InputError, KernelError, OutputError, PluginError, RunsError, SlacktideError
 
 EXIT_CODES: dict[type[SlacktideError], int] = {
@@ -74,12 +74,13 @@ PACKAGES = {
     "Look up": "lookup",
 }
 """Where the commands of each group are: the command NAME in the module ``slacktide.cli.PACKAGE.NAME``."""
+PLACES = {name: f"slacktide.cli.{PACKAGES[title]}.{name}:{name}" for title, lines in GROUPS.items() for name in lines}
 
 
 @click.group(
     cls=LazyGroup,
     groups=GROUPS,
-    packages=PACKAGES,
+    places=PLACES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="slacktide")

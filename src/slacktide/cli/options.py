@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
@@ -89,3 +89,49 @@ def key_values(words: Sequence[str], form: str = "KEY=VALUE", example: str = "ho
             raise click.UsageError(f"--set: found {word!r}, expected {form}, for example {example}")
         found[key.strip()] = value.strip()
     return found
+
+
+GROUPS, KINDS, APPROACHES = ("job", "none"), ("service", "batch"), ("independent", "concurrent", "aggregated")
+
+
+def grouping_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """``--group-by``, ``--kind`` and ``--approach``."""
+    options = [
+        click.option("--group-by", type=click.Choice(GROUPS), help="job: rows of one job and class are one request."),
+        click.option(
+            "--kind", type=click.Choice(KINDS), help="With --group-by job: what these requests are [service]."
+        ),
+        click.option(
+            "--approach",
+            type=click.Choice(APPROACHES),
+            help="With --group-by job: how their availability is measured [independent; batch: aggregated].",
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+def chosen_grouping(
+    group_by: str | None, kind: str | None, approach: str | None, config_file: Path | None
+) -> dict[str, str] | None:
+    """How rows become requests of several instances: by the options, else as a manifest says; ``None``: they do not."""
+    from slacktide.inputs.grouping import grouping_of
+
+    return grouping_of(group_by, kind, approach, config_file, lambda name, value: f"--{name.replace('_', '-')} {value}")
+
+
+OPTION_SETTINGS = {
+    "policy": "policy.name",
+    "hot": "startup.hot",
+    "cold": "startup.cold",
+    "host_events": "failures.file",
+    "network": "delay.network",
+    "end": "simulation.end",
+    "seed": "simulation.seed",
+}
+
+
+def option_words(named: dict[str, object]) -> list[str]:
+    """Options that are settings by another name."""
+    return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]

@@ -114,6 +114,11 @@ def share(value: float, digits: int = 4) -> str:
     return f"{math.floor(value * scale + 1e-9) / scale:.{digits}f}"
 
 
+def kept_text(kept: float) -> str:
+    """A share of promises kept, cut and not rounded up; in colour, whether all were."""
+    return paint(f"{share(kept * 100, 2)} %", "good" if kept >= 1.0 else "bad")
+
+
 def seconds(value: float) -> str:
     """A length of time as options take it, too: ``12.3s``, ``1h2m3s``, ``4d1h``; ``-`` for none."""
     from slacktide.model.durations import write_duration  # here, because it takes time

@@ -14,16 +14,17 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from typing import Any
 
+from aiohttp import web
+
 from slacktide.config import Config
 from slacktide.dryrun import comparison
 from slacktide.dryrun.comparison import Tally, compared
-from slacktide.dryrun.deeds import Deeds
-from slacktide.dryrun.reality import RealityCounter
+from slacktide.dryrun.reality import Deeds, RealityCounter
 from slacktide.dryrun.shadow import Shadow
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import BoundElsewhere, ControllerGone, Gone, Operation, Ready
 from slacktide.kube.client.http import ApiError, Connection, KubeError
-from slacktide.kube.client.status_codes import NOT_FOUND
+from slacktide.kube.client.status_codes import NOT_FOUND, UNAVAILABLE
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.clock import LATER, Clock
 from slacktide.kube.feed.feed import Feed
@@ -33,6 +34,7 @@ from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import TICK_SECONDS, retire_vacant
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
+from slacktide.kube.observe.http_site import Route
 from slacktide.kube.resources import objects
 from slacktide.kube.translate.service_classes import resource_of
 
@@ -228,3 +230,16 @@ class DryRun:
     def text(self) -> str:
         """The report for people."""
         return comparison.text(self.report())
+
+
+def reports(watched: DryRun) -> dict[str, Route]:
+    """What to serve of a dry run: /report as JSON, or as text with ?format=text."""
+
+    async def report(request: web.Request) -> web.Response:
+        if not watched.synced:
+            return web.json_response({"error": "the watches have not told their first lists"}, status=UNAVAILABLE)
+        if request.query.get("format") == "text":
+            return web.Response(text=watched.text() + "\n")
+        return web.json_response(watched.report())
+
+    return {"/report": report}

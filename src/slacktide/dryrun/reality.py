@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
-from slacktide.dryrun.deeds import Deeds
+from collections import Counter
+from dataclasses import dataclass, field
+
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Pod
+
+
+@dataclass
+class Deeds:
+    """Pods bound; pods preempted, by controller; and of ours its passes, the longest in seconds."""
+
+    bound: int = 0
+    preempted: Counter[str] = field(default_factory=Counter)
+    passes: int = 0
+    longest_pass: float = 0.0
+
 
 DISRUPTED, BY_SCHEDULER = "DisruptionTarget", "PreemptionByScheduler"
 

@@ -14,8 +14,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from slacktide.dryrun.deeds import Deeds
-from slacktide.dryrun.reality import preempted_by_scheduler
+from slacktide.dryrun.reality import Deeds, preempted_by_scheduler
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision

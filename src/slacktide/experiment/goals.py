@@ -8,15 +8,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
 from slacktide.experiment.run import configured
 from slacktide.inputs.columns.cells import expected_name
+from slacktide.inputs.statistics import homeless
 from slacktide.metrics.penalties import ALL, penalties
 from slacktide.model import Hosts, ServiceClass, Workload, arrow
 from slacktide.model.durations import parse_share
-from slacktide.model.matching import matching_hosts
 from slacktide.results.experiment import Run
 
 ROUNDING = 1e-9
@@ -105,7 +104,8 @@ def check_attainable(goal: Goal, workload: Workload, hosts: Hosts, end: float | 
     """
     if goal.budget is not None or workload.requests is not None:
         return
-    fits = fitting(workload, hosts)
+    fits = np.ones(len(workload), np.bool_)
+    fits[np.concatenate(homeless(workload, hosts))] = False
     admitted = np.ones(len(workload), np.bool_) if end is None else workload.admission < end
     for code, one in enumerate(workload.classes):
         mine = (workload.service_class == code) & admitted
@@ -121,15 +121,3 @@ def check_attainable(goal: Goal, workload: Workload, hosts: Hosts, end: float | 
             f"hosts, however many there are; the first is request {workload.ids[row]} (asks for {asked}, and "
             f"constraints, if it has any). At most {1 - lost / count:.6g} can be reached"
         )
-
-
-def fitting(workload: Workload, hosts: Hosts) -> NDArray[np.bool_]:
-    """Whether each row, shape (n,), fits a host of these that is empty and satisfies its constraints.
-
-    Both have the same resources (``inputs.align``).
-    """
-    allowed = matching_hosts(workload.terms, hosts)
-    asked = np.column_stack([workload.term, workload.demand])
-    kinds, which = np.unique(asked, axis=0, return_inverse=True)
-    fits = [bool((allowed[int(kind[0])] & (hosts.capacity >= kind[1:]).all(axis=1)).any()) for kind in kinds]
-    return np.array(fits, np.bool_)[which.reshape(-1)]

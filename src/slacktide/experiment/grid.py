@@ -12,11 +12,12 @@ from typing import Any
 from slacktide import settings
 from slacktide.config import Config, Count, Text, preset
 from slacktide.errors import ConfigError
-from slacktide.experiment import checked, grid_keys
-from slacktide.experiment.checked import Node
-from slacktide.experiment.grid_keys import INTERVALS, VERSION
+from slacktide.experiment import checked
+from slacktide.experiment.checked import INTERVALS, VERSION, Node
+from slacktide.experiment.run_folder import FILES
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
+from slacktide.inputs.generators.api import settled
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.kernels.builtin import POLICIES
 from slacktide.policy.loader import SETTINGS, available, unknown
@@ -175,7 +176,7 @@ def read(path: Path, variables: Mapping[str, str] | None = None) -> Grid:
 
 def of(node: Node) -> Grid:
     """The grid that stands at a node, in the words of a grid file. Raises :class:`ConfigError` as :func:`read`."""
-    top = node.convert(grid_keys.Top)
+    top = node.convert(checked.Top)
     if top.version != VERSION:
         node.child("version").fail(f"{VERSION}, the version this one reads")
     common = None if top.settings is None else node.child("settings")
@@ -205,14 +206,14 @@ def of(node: Node) -> Grid:
 
 def _seeds(node: Node) -> int | tuple[int, ...]:
     if not isinstance(node.value, list):
-        return node.convert(grid_keys.Seeds)
+        return node.convert(checked.Seeds)
     found = tuple(node.convert(list[Count]))
     if not found or len(set(found)) < len(found):
         node.fail("a number of seeds, or a list of different ones")
     return found
 
 
-def _origin(node: Node, keys: grid_keys.Source) -> FromFile | Generated:
+def _origin(node: Node, keys: checked.Source) -> FromFile | Generated:
     """A file or a generator; exactly one of them."""
     if ("file" in node) == ("generator" in node):
         node.fail("file or generator, one of them")
@@ -227,15 +228,12 @@ def _origin(node: Node, keys: grid_keys.Source) -> FromFile | Generated:
 
 def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
     """All parameters of a generator, those not given with their defaults."""
-    known = {one.name: one for one in GENERATORS[generator].parameters}
-    found: dict[str, Any] = {name: one.default for name, one in known.items()}
+    known = GENERATORS[generator].parameters
+    found: dict[str, Any] = {one.name: one.default for one in known}
     given = {} if node is None else {key: node.child(key) for key in node.value}
     for key, one in given.items():
-        if key not in known:
-            right = expected_name(key, list(known)) if known else "none"
-            raise ConfigError(f"{one.where}: unknown parameter of {generator}, expected {right}")
         try:
-            found[key] = known[key].convert(one.value)
+            found[key] = settled(generator, known, {key: one.value})[key]
         except ConfigError as error:
             raise ConfigError(f"{one.where}: {error}") from error
     return found
@@ -244,7 +242,7 @@ def _parameters(generator: str, node: Node | None) -> dict[str, Any]:
 def _workload(node: Node) -> WorkloadEntry:
     if isinstance(node.value, str):
         return WorkloadEntry(FromFile(node.path()))
-    keys = node.convert(grid_keys.Workload)
+    keys = node.convert(checked.Workload)
     startup = {}
     if keys.startup:
         place = node.child("startup")
@@ -252,7 +250,7 @@ def _workload(node: Node) -> WorkloadEntry:
     return WorkloadEntry(_origin(node, keys), _grouping(node, keys), startup, keys.end or None)
 
 
-def _grouping(node: Node, keys: grid_keys.Workload) -> dict[str, str] | None:
+def _grouping(node: Node, keys: checked.Workload) -> dict[str, str] | None:
     if not keys.group_by:
         for key in ("kind", "approach"):
             if key in node:
@@ -267,12 +265,12 @@ def _grouping(node: Node, keys: grid_keys.Workload) -> dict[str, str] | None:
 def _hosts(node: Node) -> Origin:
     if isinstance(node.value, str):
         return FromFile(node.path())
-    keys = node.convert(grid_keys.Hosts)
+    keys = node.convert(checked.Hosts)
     if "of" in node:
-        share = node.convert(grid_keys.Share)
+        share = node.convert(checked.Share)
         return Share(str(share.of), share.share, share.resource, share.seed)
     if "peak_of" in node:
-        peak = node.convert(grid_keys.Peak)
+        peak = node.convert(checked.Peak)
         return Peak(str(peak.peak_of), str(peak.origin), peak.repeat, peak.seed)
     for key, needed in (("share", "of"), ("resource", "of"), ("from", "peak_of"), ("repeat", "peak_of")):
         if key in node:
@@ -302,7 +300,7 @@ def _check_references(
 
 
 def _policy(node: Node, common: Node | None) -> PolicyEntry:
-    keys = node.convert(grid_keys.Policy)
+    keys = node.convert(checked.Policy)
     if not node.value:
         node.fail("policy, preset or settings")
     config = settings.load(None, keys.preset)
@@ -350,14 +348,6 @@ def _merged(config: Config, node: Node) -> Config:
     return changed
 
 
-FILES = (
-    *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
-    *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime")),
-    *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
-)
-"""Settings that may name files."""
-
-
 def absolute(config: Config) -> Config:
     """``config`` with absolute paths of the files it names, relative ones from the current directory."""
     for section, key in FILES:
@@ -397,7 +387,7 @@ def _excluded(node: Node, grid: Grid) -> tuple[Mapping[str, tuple[Any, ...]], ..
 
 
 def _combination(node: Node, known: Mapping[str, list[str]]) -> Mapping[str, tuple[Any, ...]]:
-    node.convert(grid_keys.Axes)
+    node.convert(checked.Axes)
     if not node.value:
         node.fail(f"at least one of {', '.join(known)}")
     return {axis: tuple(one.choice(known[axis]) for one in _each(node.child(axis))) for axis in node.value}

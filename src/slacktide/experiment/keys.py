@@ -28,8 +28,7 @@ SOURCES = ("model", "qos", "state", "kernels", "policy", "inputs", "sim", "resul
 """Packages whose code an outcome depends on."""
 FILES = (
     *("config.py", "metrics/intervals.py", "metrics/equality.py"),
-    *("experiment/run_folder.py", "experiment/run.py", "experiment/prepare.py", "experiment/scales.py"),
-    "experiment/shared_inputs.py",
+    *("experiment/run_folder.py", "experiment/run.py", "experiment/prepare.py"),
 )
 """Modules outside of these packages."""
 APART = frozenset({"results/experiment.py", "results/directory.py", "results/generated.py"})

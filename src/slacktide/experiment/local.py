@@ -17,12 +17,14 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, cast
 
 import slacktide
 from slacktide.errors import InputError, SlacktideError
 from slacktide.experiment.run import Outcome, Task
+from slacktide.experiment.store import Store
 from slacktide.experiment.worker import WARM
 from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES
 from slacktide.kernels.runtime.compiling import compiled_before
@@ -110,34 +112,8 @@ def _ended(code: int) -> str:
     return f"was ended by signal {-code}" if code < 0 else f"ended with code {code}"
 
 
-class Queue:
-    """Runs that wait: those for threads of one process, and those for a process each; both in the order given."""
-
-    def __init__(self, tasks: Sequence[Task], together: Callable[[Task], bool]) -> None:
-        self._place = {task.key: place for place, task in enumerate(tasks)}
-        self._kinds = {True: deque[Task](), False: deque[Task]()}
-        for task in tasks:
-            self._kinds[together(task)].append(task)
-
-    def __len__(self) -> int:
-        return sum(map(len, self._kinds.values()))
-
-    def any_apart(self) -> bool:
-        """Whether one waits for a process to itself."""
-        return bool(self._kinds[False])
-
-    def take(self) -> tuple[bool, Task]:
-        """The next one, and whether it is for a thread."""
-        kind = min(
-            (kind for kind, some in self._kinds.items() if some),
-            key=lambda kind: self._place[self._kinds[kind][0].key],
-        )
-        return kind, self._kinds[kind].popleft()
-
-    def put_back(self, task: Task) -> None:
-        """It is to be begun again, next and apart from others."""
-        self._kinds[False].appendleft(task)
-        self._place[task.key] = -1
+Waiting = deque[tuple[bool, Task]]
+"""Runs that wait, in their order: each whether it is for a thread beside others, or for a process to itself."""
 
 
 class Processes:
@@ -174,7 +150,7 @@ class Processes:
 
         ``tick`` is called several times a second. What ``told`` raises ends it, tasks under way included.
         """
-        waiting = Queue(tasks, lambda task: self._threads and leaves_lock(task.configuration))
+        waiting = Waiting((self._threads and leaves_lock(task.configuration), task) for task in tasks)
         failed: dict[str, int] = {}
         self._hand_out(waiting)
         while waiting or self._under_way():
@@ -196,7 +172,7 @@ class Processes:
     def _under_way(self) -> int:
         return sum(len(worker.tasks) for worker in self._workers)
 
-    def _hand_out(self, waiting: Queue) -> None:
+    def _hand_out(self, waiting: Waiting) -> None:
         """Have as many at work as are wanted; where nothing is compiled yet one process does that first."""
         if waiting and not self._workers and not compiled_before("event_loop.run"):
             worker = self._start(1)
@@ -205,11 +181,11 @@ class Processes:
         if any(worker.warming for worker in self._workers):
             return
         while waiting and self._under_way() < self.jobs:
-            together, task = waiting.take()
+            together, task = waiting.popleft()
             worker = self._worker(self.jobs if together else 1)
             worker.tasks[task.key] = task
             worker.give(task.plain())
-        if waiting and not waiting.any_apart():
+        if waiting and all(together for together, _ in waiting):
             for worker in [one for one in self._workers if one.threads == 1 and self._threads and not one.tasks]:
                 self._dismiss(worker)  # it holds an input that the threads have as well
                 worker.end()
@@ -229,7 +205,7 @@ class Processes:
         self._selector.unregister(worker.answers)
         self._workers.remove(worker)
 
-    def _lost(self, worker: Worker, waiting: Queue, failed: dict[str, int], told: Told) -> None:
+    def _lost(self, worker: Worker, waiting: Waiting, failed: dict[str, int], told: Told) -> None:
         """A process ended by itself: its runs are the next to be begun again; one that was alone there may have failed.
 
         Of several, all are blameless as far as is known. Begun again each is alone, so that this happens to it once.
@@ -246,15 +222,28 @@ class Processes:
                 how = "they answer no more" if code is None else f"code {code}"
                 raise SlacktideError(f"processes end before they have begun to work ({how}); nothing was lost")
         elif len(worker.tasks) > 1:
-            for task in reversed(worker.tasks.values()):
-                waiting.put_back(task)
+            waiting.extendleft((False, task) for task in reversed(worker.tasks.values()))
         else:
             ((key, task),) = worker.tasks.items()
             failed[key] = failed.get(key, 0) + 1
             if failed[key] < ATTEMPTS:
-                waiting.put_back(task)
+                waiting.appendleft((False, task))
                 return
             how = "answered no more" if code is None else _ended(code)
             why = " (for want of memory, perhaps)" if code == -signal.SIGKILL else ""
             text = f"the process at this run {how}, {ATTEMPTS} times over{why}"
             told(Outcome(key, error=text, kind=InputError.__name__))
+
+
+def cores() -> int:
+    """Processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def executor(store: Store, jobs: int, cluster: str | None) -> AbstractContextManager[Any]:
+    """``jobs`` runs at a time here, or those of the Dask scheduler at ``cluster``."""
+    if cluster is None:
+        return Processes(jobs)
+    from slacktide.experiment.cluster import Cluster
+
+    return Cluster(cluster, store.folder)

@@ -25,7 +25,6 @@ from slacktide.experiment.grid import (
     check_names,
 )
 from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
-from slacktide.experiment.search import Bracket, bracket, next_sizes
 from slacktide.experiment.store import Store
 from slacktide.inputs import align, read_hosts
 from slacktide.inputs.formats.network_file import read_network
@@ -33,6 +32,49 @@ from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
 from slacktide.sim.engine import check_end
 from slacktide.sim.startup import delays
+
+
+@dataclass(frozen=True, slots=True)
+class Bracket:
+    """What tested sizes say. The answer is ``meets``: from it on every tested size does.
+
+    fails  the largest tested size that does not do; 0: none
+    meets  the smallest tested size above it; None: none
+    """
+
+    fails: int
+    meets: int | None
+
+
+def bracket(tested: Mapping[int, bool]) -> Bracket:
+    """The bracket of ``tested``: whether each size does."""
+    fails = max((size for size, does in tested.items() if not does), default=0)
+    return Bracket(fails, min((size for size, does in tested.items() if does and size > fails), default=None))
+
+
+def next_sizes(
+    tested: Mapping[int, bool], *, start: int, most: int, at_once: int = 1, within: int = 1, beside: int = 2
+) -> list[int]:
+    """Up to ``at_once`` sizes to be tested next; none when the search is over.
+
+    It begins at ``start`` and its half, doubles up to ``most`` until a size does, and then cuts what lies between the
+    largest size that does not do and the smallest above it that does into ``at_once + 1`` parts (bisection, where it
+    is one), until they are ``within`` of one another. As doing is not certain to be monotone, ``beside`` sizes above
+    the answer and the one below the bracket are tested then; one above that does not do begins the cutting anew.
+    """
+    if not tested:
+        return sorted({start, *([max(start // 2, 1)] if at_once > 1 else [])})
+    found = bracket(tested)
+    if found.meets is None:
+        larger = (min(found.fails << step, most) for step in range(1, at_once + 1))
+        return sorted({size for size in larger if size > found.fails})
+    gap = found.meets - found.fails
+    if gap > within:
+        parts = min(at_once, gap - 1) + 1
+        return sorted({found.fails + gap * part // parts for part in range(1, parts)})
+    around = [found.fails - 1, *range(found.meets + 1, min(found.meets + beside, most) + 1)]
+    return sorted(size for size in around if size > 0 and size not in tested)[:at_once]
+
 
 CURVE = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1)
 """Parts of the answer that are tested for the curve; one that meets or misses the goal against it counts, too."""
@@ -252,7 +294,7 @@ def rows(found: Plan) -> dict[str, list[Any]]:
     ``fulfilment_mean``, ``penalty`` (cpu-seconds, the most of the seeds; of all classes, in row ``all`` only),
     ``penalty_mean``, ``meets`` (whether this size does).
     """
-    from slacktide.experiment.scales import first
+    from slacktide.experiment.prepare import first
 
     goal, count = found.question.goal, len(found.mix)
     lines: list[dict[str, Any]] = []
@@ -313,7 +355,7 @@ def summary(found: Plan) -> dict[str, Any]:
 
 
 def _answer(found: Plan, answer: Answer) -> Mapping[str, Any]:
-    from slacktide.experiment.scales import first
+    from slacktide.experiment.prepare import first
 
     hosts = answer.bracket.meets
     capacity = None if hosts is None else first(found.mix, hosts).capacity.sum(axis=0).tolist()

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from slacktide.errors import ConfigError, InputError, OutputError, Problem
-from slacktide.experiment import keys, scales
+from slacktide.experiment import keys
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
 from slacktide.inputs import (
     WorkloadParquetWriter,
@@ -111,7 +114,7 @@ class Inputs:
                 resource = binding_resource(needed, population)
                 return draw_hosts(population, needed.of(resource), resource, seed, repeat=repeat, file=f"hosts {hosts}")
             case First(of, count):
-                return scales.first(self._above(of), count)
+                return first(self._above(of), count)
 
     def _above(self, name: str) -> Hosts:
         return read_hosts(self.hosts(name) / HOSTS)
@@ -153,3 +156,43 @@ def load_workload(
 
 def _pieces(origin: Generated) -> Iterator[Workload]:
     return GENERATORS[origin.generator].generate(origin.parameters, origin.seed)[0]
+
+
+def in_proportion(hosts: Hosts) -> NDArray[np.int64]:
+    """Rows of ``hosts``, shape (h,), in an order of which every beginning has about the mix of the whole.
+
+    Hosts of equal capacity are a kind. The i-th (from 0) of a kind of g stands at (i + 1/2) / g; equal places go by
+    the first row of the kind. Within a kind rows are in a fixed random order, as files often list hosts of one
+    attribute after the other.
+    """
+    shuffled = np.random.default_rng(0).permutation(len(hosts))
+    _, first, kind = np.unique(hosts.capacity, axis=0, return_index=True, return_inverse=True)
+    kind = kind.reshape(-1)[shuffled]
+    sizes = np.bincount(kind, minlength=len(first))
+    by_kind = np.argsort(kind, kind="stable")
+    number = np.empty(len(hosts), np.int64)
+    number[by_kind] = np.arange(len(hosts)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    place = (number + 0.5) / sizes[kind]
+    return shuffled[np.lexsort((first[kind], place))]
+
+
+def first(hosts: Hosts, count: int) -> Hosts:
+    """``count`` (at least 1) hosts: those of :func:`in_proportion`, over and over.
+
+    The set of a smaller count is part of that of a larger one. The second host of a name is called ``NAME*2`` and so
+    on, and all are numbered from 1.
+    """
+    order = in_proportion(hosts)
+    rows = np.resize(order, count)
+    copies = np.arange(count) // len(hosts) + 1
+    names = tuple(
+        hosts.names[row] if copy == 1 else f"{hosts.names[row]}*{copy}"
+        for row, copy in zip(rows.tolist(), copies.tolist(), strict=True)
+    )
+    return replace(
+        hosts,
+        ids=np.arange(1, count + 1),
+        names=names,
+        capacity=hosts.capacity[rows],
+        attributes=tuple(hosts.attributes[row] for row in rows.tolist()),
+    )

@@ -18,6 +18,7 @@ from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.window_summary import window_summary
 from slacktide.model import Hosts, Workload
+from slacktide.results import tables
 from slacktide.sim import EVENT_KINDS, RunResult, run
 
 RESULT_FILES = frozenset(
@@ -109,16 +110,16 @@ def write(
     *,
     files: Sequence[Path],
     command: Sequence[str],
-    tables: Mapping[str, str] = MappingProxyType({}),
+    in_memory: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write the folder ``out``, which is there whole or not at all.
 
-    ``files`` are those that workload and hosts were read from, ``tables`` SHA-256 of what was in memory, by name, and
+    ``files`` are those that workload and hosts were read from, ``in_memory`` SHA-256 of what was not, by name, and
     ``command`` the words of the command line, all for the manifest. Raises :class:`OutputError`, and
     :class:`InputError` for a file that is no more.
     """
     config, asked, result = done.config, done.asked, done.result
-    hashes = {**tables, **results.file_hashes([*files, *files_in(config)])}
+    hashes = {**in_memory, **results.file_hashes([*files, *files_in(config)])}
     about = results.manifest(settings.to_mapping(config), hashes, command, totals(result))
     if done.grouping is not None:
         about[GROUPING] = dict(done.grouping)
@@ -128,10 +129,10 @@ def write(
         _write_tables(aside, done)
         if asked.intervals is not None:
             names = [one.name for one in done.workload.classes]
-            results.write_intervals(aside / "intervals.parquet", done.recorder.intervals(), names)
-            results.write_progress(aside / "progress.parquet", done.recorder.progress())
+            tables.interval_rows(done.recorder.intervals(), names).write(aside / "intervals.parquet")
+            tables.rows_of(done.recorder.progress()).write(aside / "progress.parquet")
         if asked.intervals is not None and _windowed(done.workload):
-            results.write_windows(aside / "windows.parquet", window_summary(done.workload, result, config))
+            tables.window_rows(window_summary(done.workload, result, config)).write(aside / "windows.parquet")
         (aside / "manifest.json").write_text(json.dumps(about, indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
@@ -152,28 +153,34 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
 
 def _write_tables(aside: Path, done: Finished) -> None:
     workload, hosts, config, result = done.workload, done.hosts, done.config, done.result
-    results.write_requests(aside / "requests.parquet", workload, result.requests, config.qos.startup)
+    tables.request_rows(workload, result.requests, config.qos.startup).write(aside / "requests.parquet")
     if result.instances is not None:
-        results.write_instances(aside / "instances.parquet", workload, result.instances, config.qos.startup)
+        tables.instance_rows(workload, result.instances, config.qos.startup).write(aside / "instances.parquet")
     if result.passes is not None:
-        results.write_passes(aside / "passes.parquet", result.passes)
+        tables.rows_of(result.passes).write(aside / "passes.parquet")
     if result.events is not None and done.asked.events:
-        results.write_events(aside / "events.parquet", workload, hosts, result.events, EVENT_KINDS)
+        tables.event_rows(workload, hosts, result.events, EVENT_KINDS).write(aside / "events.parquet")
 
     delays = delays_of(workload, hosts, config, result) if done.asked.events else None
     if delays is not None:
-        results.write_delays(aside / "delays.parquet", delays)
+        tables.delay_rows(delays).write(aside / "delays.parquet")
+
+
+FILES = (
+    *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
+    *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime"), ("delay", "network")),
+    *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
+)
+"""Settings that may name files; those of ``policy`` have ``:NAME`` behind it."""
 
 
 def files_in(config: Config) -> list[Path]:
     """Files that settings name: measured delays, host events, instants of passes, own policies, scores and costs."""
-    own = [one.rpartition(":")[0] for one in (config.policy.name, config.policy.score, config.policy.cost)]
-    named = [
-        *(config.startup.hot, config.startup.cold, config.simulation.grace, config.scheduler.triggers),
-        *(config.failures.file, config.failures.uptime, config.failures.downtime, config.delay.network),
-        *own,
-    ]
-    return [Path(one) for one in dict.fromkeys(named) if one and Path(one).is_file()]
+    found = []
+    for section, key in FILES:
+        text = getattr(getattr(config, section), key) or ""
+        found.append(text.rpartition(":")[0] if section == "policy" else text)
+    return [Path(one) for one in dict.fromkeys(found) if one and Path(one).is_file()]
 
 
 def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[ClassSummary]:

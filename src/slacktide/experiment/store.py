@@ -17,10 +17,9 @@ from slacktide.errors import OutputError
 from slacktide.experiment.run import Outcome
 from slacktide.results import experiment as names
 from slacktide.results.directory import clear_abandoned
+from slacktide.whole_file import PART, write_whole
 
 LOCK = ".lock"
-PART = ".part"
-"""Ends the name of a file that is not whole yet."""
 PROBE = ".probe-"
 """Begins the name of a file that a cluster has to see."""
 HAVING = frozenset({names.ABOUT, names.GRID, names.INPUTS, names.RUNS, names.FAILURES, names.TIMES, LOCK})
@@ -42,19 +41,7 @@ class Store:
 
     def write(self, name: str, content: str | bytes) -> None:
         """A file, whole or as it was. Raises :class:`OutputError`."""
-        target = self.folder / name
-        aside = target.with_name(f".{target.name}.{os.getpid()}{PART}")
-        try:
-            with aside.open("wb") as file:
-                file.write(content.encode() if isinstance(content, str) else content)
-                file.flush()
-                os.fsync(file.fileno())
-            aside.replace(target)
-        except OSError as error:
-            raise OutputError(f"{target}: cannot be written: {error.strerror or error}") from error
-        finally:
-            with contextlib.suppress(OSError):
-                aside.unlink(missing_ok=True)
+        write_whole(self.folder / name, content)
 
     def write_json(self, name: str, value: Mapping[str, Any]) -> None:
         """As :meth:`write`."""

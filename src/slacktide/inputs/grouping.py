@@ -4,21 +4,59 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from slacktide import settings_file
 from slacktide.errors import ConfigError
+from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.columns.instances import WHY_AGGREGATED
-from slacktide.inputs.group import group_by_job
-from slacktide.model import Workload
+from slacktide.model import AGGREGATED, APPROACHES, Requests, Workload
 
 GroupBy = Literal["job", "none"]
 Kind = Literal["service", "batch"]
 Approach = Literal["independent", "concurrent", "aggregated"]
-GROUPS, KINDS, APPROACHES = get_args(GroupBy), get_args(Kind), get_args(Approach)
+GROUPS, KINDS = get_args(GroupBy), get_args(Kind)
 GROUPING, CONFIGURATION = "grouping", "configuration"
 """Keys of a manifest: how rows were grouped, and settings, which every manifest has."""
+
+
+def group_by_job(workload: Workload, *, approach: str = "independent", batch: bool = False) -> Workload:
+    """The rows of equal job and service class as one request each.
+
+    Requests are in order of their first rows, and have their jobs' numbers; rows keep all they have.
+    ``approach`` is one of ``APPROACHES``; ``batch`` makes batch requests, all of whose instances may be at
+    work at once. Raises :class:`ConfigError` for an unknown approach, for batch requests that are not
+    aggregated, and for a workload that has requests already.
+    """
+    if approach not in APPROACHES:
+        raise ConfigError(f"approach: found {approach!r}, expected {expected_name(approach, APPROACHES)}")
+    if batch and approach != APPROACHES[AGGREGATED]:
+        raise ConfigError(
+            f"approach: found {approach!r}, expected {APPROACHES[AGGREGATED]} for batch requests: {WHY_AGGREGATED}"
+        )
+    if workload.requests is not None:
+        raise ConfigError("workload: found requests of several instances in it, expected rows to be grouped by job")
+    job = np.unique(workload.job, return_inverse=True)[1].reshape(-1)
+    pair = job * len(workload.classes) + workload.service_class
+    _, first, group = np.unique(pair, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    number = np.empty(len(order), np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    count = len(order)
+    return replace(
+        workload,
+        request=number[group.reshape(-1)],
+        requests=Requests(
+            ids=workload.job[first[order]],
+            batch=np.full(count, batch),
+            approach=np.full(count, APPROACHES.index(approach), np.int8),
+            parallelism=np.zeros(count, np.int64),
+        ),
+    )
 
 
 def grouping_of(

@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 
 from slacktide.errors import InputError
 from slacktide.inputs.columns.cells import Integers
+from slacktide.inputs.columns.texts import Tables
 from slacktide.inputs.formats import tables
 from slacktide.inputs.formats.csv_files import StreamedCsvFile
-from slacktide.inputs.formats.tables import TableFile, Tables
+from slacktide.inputs.formats.tables import TableFile
 from slacktide.inputs.problems import fail
+from slacktide.inputs.rows import OPTIONAL
 from slacktide.inputs.validation import to_workload
 from slacktide.model import ServiceClass, Workload
 
@@ -62,7 +64,7 @@ class Pieces:
         Raises :class:`InputError` where the file has changed since it was looked through.
         """
         done, last = 0, -np.inf
-        terms = self.tables.terms.values
+        terms = self.tables["constraints"].values
         try:
             for piece in _pieces(_opened(self.path), self.classes, self.tables):
                 done += len(piece)
@@ -124,8 +126,7 @@ def _pieces(file: TableFile, classes: tuple[ServiceClass, ...], known: Tables) -
         if not len(batch) and not file.problems.total:
             continue
         columns = tables.empty_columns(file, len(batch), known)
-        tables.fill(columns, slice(0, len(batch)), batch, classes, known)
-        tables.name_values(columns, known)
+        tables.fill(columns, slice(0, len(batch)), batch, classes)
         admission = columns.admission
         piece = to_workload(columns, classes, file.problems)
         if bool((admission[1:] < admission[:-1]).any()):
@@ -135,8 +136,7 @@ def _pieces(file: TableFile, classes: tuple[ServiceClass, ...], known: Tables) -
 
 
 def _is_plain(piece: Workload) -> bool:
-    optional = (piece.requests, piece.placement, piece.budget, piece.limit, piece.access, piece.resize, piece.lost)
-    return all(one is None for one in (*optional, piece.grace, piece.unready))
+    return all(getattr(piece, name) is None for name in ("requests", *OPTIONAL))
 
 
 class _Ids:

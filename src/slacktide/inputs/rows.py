@@ -1,8 +1,8 @@
-"""Rows of workloads: taken out, put together."""
+"""Rows of workloads: taken out, put together. Rows of hosts: as many as wanted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,17 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs.columns.workload import WorkloadColumns
-from slacktide.model import Requests, Workload
+from slacktide.model import Hosts, Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
 """The fields of every workload that hold one entry per row."""
 OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace", "unready")
 """As ``COLUMNS``, where they are not ``None``."""
+TABLES = (*("classes", "terms", "resources", "placements", "budgets", "resizings", "losses", "accesses", "spells"),)
+"""What numbers in these columns point at."""
 
 
 def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
     """The fields of this workload that hold one entry per row, but for ``request``."""
     return (*COLUMNS, *(name for name in OPTIONAL if getattr(workload, name) is not None))
+
+
+def equal_hosts(count: int, amounts: Mapping[str, float], attributes: Mapping[str, str] | None = None) -> Hosts:
+    """Hosts from ``host-1`` on with the same amounts of resources by name, and with the same attributes."""
+    return Hosts(
+        ids=np.arange(1, count + 1),
+        names=tuple(f"host-{number}" for number in range(1, count + 1)),
+        capacity=np.tile(np.array(list(amounts.values()), np.float64), (count, 1)),
+        attributes=(attributes or {},) * count,
+        resources=tuple(amounts),
+    )
 
 
 def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:

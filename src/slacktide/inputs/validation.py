@@ -12,15 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import instances, losses, members, resizes
+from slacktide.inputs.columns import access, affinity, instances, members, occasions
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.rows import columns_of
 from slacktide.model import (
-    ALWAYS_READY,
-    NEVER_RESIZED,
-    NOTHING_LOST,
     Hosts,
     Requests,
     ServiceClass,
@@ -45,9 +42,11 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     """
     lines = columns.lines
     ids, admission, duration = columns.names
+    if "constraints" in columns.tables:
+        columns.terms = columns.tables["constraints"].values
     check_unique(columns.ids, lines, ids, problems)
     columns.let_go()
-    if columns.lost is None:
+    if "lost" not in columns.codes:
         check_range(columns.admission, lines, admission, SECONDS, problems)
     else:
         check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
@@ -59,13 +58,10 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     if not len(columns.ids) and not problems.total:
         problems.add(0, "", "no rows", "at least one request")
     if columns.requests is not None:
+        columns.requests.scales = columns.tables["scale"].values
         instances.check(columns.requests, columns.admission, lines, problems)
         members.check(columns, problems)
-    _settle_affinity(columns, problems)
-    _settle_resizes(columns, problems)
-    _settle_past(columns, problems)
-    _settle_grace(columns, problems)
-    _settle_access(columns, problems)
+    _settle(columns, problems)
     problems.raise_if_any()
     made = _expand(columns)
     _sort_by_admission(columns)
@@ -101,59 +97,38 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
     )
 
 
-def _settle_affinity(columns: WorkloadColumns, problems: Problems) -> None:
-    """Placements and budgets in place of the texts of the file's columns."""
-    if columns.affinity is None:
-        return
-    found, budgets = columns.affinity.placements(), columns.affinity.budgets(columns.lines, problems)
-    columns.affinity = None
-    if found is not None:
-        columns.placement, columns.placements = found
+def _settle(columns: WorkloadColumns, problems: Problems) -> None:
+    """Checks the further columns of the file, and makes of them what a workload has; of what says nothing, nothing."""
+    codes, numbers, tables, lines = columns.codes, columns.numbers, columns.tables, columns.lines
+    neighbours = affinity.placements(len(columns.ids), codes, tables)
+    if neighbours is not None:
+        columns.placement, columns.placements = neighbours
+    budgets = affinity.budgets(codes["budget"], tables["budget"].values, lines, problems) if "budget" in codes else None
     if budgets is not None:
         columns.budget, columns.budgets = budgets
-
-
-def _settle_resizes(columns: WorkloadColumns, problems: Problems) -> None:
-    """Changes of demand checked, and left out where there are none."""
-    if columns.resize is None:
-        return
-    resizes.check(columns.resize, columns.resizings, columns.resources, columns.admission, columns.lines, problems)
-    if not columns.resize.any():
-        columns.resize, columns.resizings = None, (NEVER_RESIZED,)
-
-
-def _settle_past(columns: WorkloadColumns, problems: Problems) -> None:
-    """What was lost before the run checked, and left out where nobody was admitted before."""
-    if columns.lost is None:
-        return
-    losses.check(
-        columns.lost, columns.losses, columns.admission, columns.duration, columns.requests, columns.lines, problems
-    )
-    if not (columns.admission < 0.0).any():
-        columns.lost, columns.losses = None, (NOTHING_LOST,)
-
-
-def _settle_grace(columns: WorkloadColumns, problems: Problems) -> None:
-    """Grace periods checked, and left out where nobody has one; so are spells of unreadiness."""
-    if columns.unready is not None and not columns.unready.any():
-        columns.unready, columns.spells = None, (ALWAYS_READY,)
-    if columns.grace is None:
-        return
-    check_range(columns.grace, columns.lines, "grace", SECONDS, problems)
-    if not columns.grace.any():
-        columns.grace = None
-
-
-def _settle_access(columns: WorkloadColumns, problems: Problems) -> None:
-    """Limits and accesses in place of the cells of the file's columns."""
-    given = columns.access_cells
-    if given is None:
-        return
-    given.check(columns.demand, columns.lines, problems)
-    columns.access_cells, columns.limit = None, given.limits(columns.demand)
-    found = given.accesses()
-    if found is not None:
-        columns.access, columns.accesses = found
+    if "resize" in codes:
+        resize, resizings = codes["resize"], tables["resize"].values
+        occasions.check_resizings(resize, resizings, columns.resources, columns.admission, lines, problems)
+        if resize.any():
+            columns.resize, columns.resizings = resize, resizings
+    if "lost" in codes:
+        lost, losses = codes["lost"], tables["lost"].values
+        begun, lasts = columns.admission, columns.duration
+        occasions.check_losses(lost, losses, begun, lasts, columns.requests, lines, problems)
+        if (columns.admission < 0.0).any():
+            columns.lost, columns.losses = lost, losses
+    if "unready" in codes and codes["unready"].any():
+        columns.unready, columns.spells = codes["unready"], tables["unready"].values
+    if "grace" in numbers:
+        check_range(numbers["grace"], lines, "grace", SECONDS, problems)
+        if numbers["grace"].any():
+            columns.grace = numbers["grace"]
+    access.check(numbers, lines, problems)
+    columns.limit = access.limits(numbers, columns.limits, columns.demand, lines, problems)
+    used = access.accesses(len(columns.ids), codes, numbers, tables)
+    if used is not None:
+        columns.access, columns.accesses = used
+    columns.codes, columns.numbers = {}, {}
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:

@@ -1,7 +1,7 @@
 """A Kubernetes control plane on this machine: real etcd, API server and controllers, played kubelets (KWOK).
 
-``binaries`` finds the programs or builds them, ``control_plane`` starts and ends them, ``stages`` says how
-KWOK plays nodes and pods, ``nodes`` makes nodes. Used by ``slacktide lab`` and by the tests.
+``binaries`` finds the programs or builds them, ``control_plane`` starts and ends them, ``stages.yaml`` says
+how KWOK plays nodes and pods, ``nodes`` makes nodes. Used by ``slacktide lab`` and by the tests.
 """
 
 from __future__ import annotations

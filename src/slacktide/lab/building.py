@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slacktide.lab.errors import LabError
-from slacktide.lab.locking import locked
+from slacktide.lab.processes import locked
 
 MODULES = Path(__file__).parent / "modules"
 SHOWN_LINES = 15

@@ -27,15 +27,14 @@ from urllib.parse import quote
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.lab import keys, state
+from slacktide.lab import state
 from slacktide.lab.api import Api
 from slacktide.lab.binaries import NEEDED, Binaries
 from slacktide.lab.errors import LabError
-from slacktide.lab.kubeconfig import write_kubeconfig, write_private
-from slacktide.lab.locking import locked
+from slacktide.lab.kubeconfig import write_kubeconfig, write_private, write_signing_key
 from slacktide.lab.manifests import CLASSES, apply_files, own_manifests
 from slacktide.lab.nodes import create_nodes
-from slacktide.lab.processes import POLL_SECONDS, Component, undisturbed
+from slacktide.lab.processes import POLL_SECONDS, Component, locked, undisturbed
 from slacktide.lab.programs import USERS, Layout, commands
 
 START_SECONDS = 120
@@ -79,7 +78,7 @@ class ControlPlane:
         directory.chmod(0o700)
         etcd, peer, secure = free_ports(3)
         layout = Layout(directory, etcd, peer, secure)
-        keys.write_signing_key(layout.signing_key)
+        write_signing_key(layout.signing_key)
         users = {name: secrets.token_urlsafe(24) for name in USERS}
         rows = [f'{token},{name},{name},"system:masters"' for name, token in users.items()]
         write_private(layout.tokens, "\n".join(rows) + "\n")

@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from slacktide.lab.errors import LabError
-from slacktide.lab.stages import CONFIGURATION
+
+CONFIGURATION = Path(__file__).with_name("stages.yaml")
+"""What KWOK is started with."""
+
 
 USERS = ("admin", "kube-controller-manager", "kube-scheduler", "kwok")
 """Each with a token of its own and all rights, so that an object's history tells who changed it."""

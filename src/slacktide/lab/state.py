@@ -9,7 +9,7 @@ from typing import Any
 
 from slacktide.lab.errors import LabError
 from slacktide.lab.kubeconfig import write_private
-from slacktide.lab.processes import Component
+from slacktide.lab.processes import Component, locked
 from slacktide.lab.programs import Layout
 
 FILE = "lab.json"
@@ -95,3 +95,23 @@ def forget(directory: Path) -> None:
         shutil.rmtree(directory / name, ignore_errors=True)
     for file in (*directory.glob("kubeconfig*"), directory / FILE):
         file.unlink(missing_ok=True)
+
+
+def remember(file: Path, directory: Path) -> None:
+    """A lab was started in ``directory``; those that are no more are forgotten.
+
+    Raises:
+        LabError: if the file cannot be written.
+    """
+    with locked(file.with_suffix(".lock")):
+        others = [one for one in known(file) if one != directory]
+        write_private(file, "".join(f"{one}\n" for one in [*others, directory]))
+
+
+def known(file: Path) -> list[Path]:
+    """Directories of labs that were started and not ended, the latest last."""
+    try:
+        lines = file.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError):
+        return []
+    return [Path(line) for line in lines if line and (Path(line) / FILE).exists()]

@@ -97,11 +97,6 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> NDArray[np.float64]:
     return found
 
 
-def nullable(values: NDArray[np.float64]) -> pa.Array:
-    """As a column in which NaN is null."""
-    return arrow.column(values, np.isnan(values))
-
-
 def bins(width: float) -> int:
     """How many spans of ``width`` cover 0 to 1. Raises ValueError where they do not do so exactly."""
     count = round(1.0 / width) if width > 0.0 else 0

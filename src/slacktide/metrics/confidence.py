@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from slacktide.metrics.columns import nullable, numbers
+from slacktide.metrics.columns import numbers
 from slacktide.metrics.contention import FAIRNESS
 from slacktide.model import arrow
 
@@ -66,7 +66,7 @@ def bootstrap(
 def _as_table(found: Sequence[dict[str, object]], by: Sequence[str]) -> pa.Table:
     columns: dict[str, pa.Array] = {name: arrow.column([one[name] for one in found]) for name in (*by, "metric")}
     for name in ("mean", "low", "high"):
-        columns[name] = nullable(np.array([one[name] for one in found], dtype=np.float64))
+        columns[name] = arrow.nullable(np.array([one[name] for one in found], dtype=np.float64))
     for name in ("rows", "runs"):
         columns[name] = arrow.column(np.array([one[name] for one in found], np.int64))
     return arrow.table(columns)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slacktide.config import DelaySettings
 from slacktide.kernels.tables import log_records
-from slacktide.metrics.columns import class_codes, nullable
+from slacktide.metrics.columns import class_codes
 from slacktide.model import Access, Hosts, ServiceClass, Workload, arrow
 from slacktide.state.network_tables import Geography
 
@@ -91,7 +91,7 @@ def user_delay(delays: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:
             "class": [*(one.name for one in classes), "all"],
             "placements": np.array([one["placements"] for one in found], np.int64),
             "seconds": np.array([one["seconds"] for one in found], np.float64),
-            **{name: nullable(np.array([one[name] for one in found], np.float64)) for name in names},
+            **{name: arrow.nullable(np.array([one[name] for one in found], np.float64)) for name in names},
         }
     )
 

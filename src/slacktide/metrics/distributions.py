@@ -15,7 +15,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, parts, ratio, slos
+from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, parts, ratio, slos
 from slacktide.model import ServiceClass, arrow
 from slacktide.qos.availability import SLO_TOLERANCE, fulfilled
 
@@ -79,7 +79,7 @@ def _curves(
         {
             "class": np.repeat([one.name for one in classes], len(levels)),
             name: np.tile(np.sort(np.asarray(levels, np.float64)), len(classes)),
-            "share": nullable(ratio(counts, sizes[:, None]).ravel()),
+            "share": arrow.nullable(ratio(counts, sizes[:, None]).ravel()),
         }
     )
 
@@ -104,7 +104,7 @@ def availability_histogram(
             "low": np.tile(edges[:-1], len(classes)),
             "high": np.tile(edges[1:], len(classes)),
             "requests": counts.ravel(),
-            "share": nullable(ratio(counts, counts.sum(axis=1, keepdims=True)).ravel()),
+            "share": arrow.nullable(ratio(counts, counts.sum(axis=1, keepdims=True)).ravel()),
         }
     )
 
@@ -125,7 +125,7 @@ def availability_quantiles(
         {
             "class": np.repeat([one.name for one in classes], len(shares)),
             "quantile": np.tile(np.asarray(shares, np.float64), len(classes)),
-            "availability": nullable(np.concatenate(found)),
+            "availability": arrow.nullable(np.concatenate(found)),
         }
     )
 
@@ -157,10 +157,10 @@ def slo_fulfilment(requests: pa.Table, classes: Sequence[ServiceClass], accounti
             "slo": promised,
             "requests": count.astype(np.int64),
             "fulfilled": met.astype(np.int64),
-            "fulfilment": nullable(ratio(met, count)),
-            "mean": nullable(ratio(total, count)),
-            "min": nullable(np.where(count > 0, lowest, np.nan)),
-            "deficit_mean": nullable(ratio(missing, count - met)),
-            "deficit_max": nullable(np.where(count > met, highest, np.nan)),
+            "fulfilment": arrow.nullable(ratio(met, count)),
+            "mean": arrow.nullable(ratio(total, count)),
+            "min": arrow.nullable(np.where(count > 0, lowest, np.nan)),
+            "deficit_mean": arrow.nullable(ratio(missing, count - met)),
+            "deficit_max": arrow.nullable(np.where(count > met, highest, np.nan)),
         }
     )

@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting
-from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, nullable, ratio, slos
+from slacktide.metrics.columns import achieved, bin_of, bins, class_codes, ratio, slos
 from slacktide.model import ServiceClass, arrow
 from slacktide.qos.availability import fulfilled
 
@@ -68,7 +68,9 @@ def quadrants(x: pa.Table, y: pa.Table, classes: Sequence[ServiceClass], account
         "below": below,
     }
     count = np.bincount(code, minlength=size)
-    shares = {name: nullable(ratio(np.bincount(code[rows], minlength=size), count)) for name, rows in which.items()}
+    shares = {
+        name: arrow.nullable(ratio(np.bincount(code[rows], minlength=size), count)) for name, rows in which.items()
+    }
     return arrow.table({"class": [one.name for one in classes], "requests": count, **shares})
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from slacktide.metrics.columns import class_codes, nullable, numbers, parts, ratio
+from slacktide.metrics.columns import class_codes, numbers, parts, ratio
 from slacktide.model import ServiceClass, arrow
 
 WASTE = ("running", "startup", "discarded", "wasted_startup", "preemptions", "starts")
@@ -38,7 +38,7 @@ def waste(requests: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:
             "class": [*(one.name for one in classes), "all"],
             **{name: whole[name].astype(np.int64) for name in ("requests", "starts", "preemptions")},
             **{name: whole[name] for name in ("running", "startup", "wasted_startup", "discarded")},
-            "waste": nullable(ratio(whole["wasted_startup"] + whole["discarded"], on_hosts)),
+            "waste": arrow.nullable(ratio(whole["wasted_startup"] + whole["discarded"], on_hosts)),
         }
     )
 
@@ -63,7 +63,10 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
         capacity = numbers(progress, f"capacity_{name}")
         columns = {"time": times, "resource": [name] * len(times)}
         columns |= {"allocated": used, "demanded": wanted, "capacity": capacity}
-        columns |= {"utilisation": nullable(ratio(used, capacity)), "pressure": nullable(ratio(wanted, capacity))}
+        columns |= {
+            "utilisation": arrow.nullable(ratio(used, capacity)),
+            "pressure": arrow.nullable(ratio(wanted, capacity)),
+        }
         made.append(arrow.table(columns))
     return pa.concat_tables(made)
 

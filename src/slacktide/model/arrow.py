@@ -40,6 +40,11 @@ def column(values: Any, missing: Bools | None = None) -> Any:
     return pa.Array.from_buffers(kind, len(values), [_bits(missing), pa.py_buffer(np.ascontiguousarray(values))])
 
 
+def nullable(values: NDArray[np.float64]) -> Any:
+    """As a column in which NaN is null."""
+    return column(values, np.isnan(values))
+
+
 def texts(words: Sequence[str], missing: Bools | None = None) -> Any:
     """An Arrow array of strings; null where ``missing``. Raises OverflowError where they have 2 GiB or more."""
     import pyarrow as pa

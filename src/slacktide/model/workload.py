@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,9 +43,9 @@ class Requests:
     batch: NDArray[np.bool_]
     approach: NDArray[np.int8]
     parallelism: NDArray[np.int64]
-    scale_time: NDArray[np.float64]
-    scale_request: NDArray[np.int32]
-    scale_replicas: NDArray[np.int64]
+    scale_time: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0))
+    scale_request: NDArray[np.int32] = field(default_factory=lambda: np.zeros(0, np.int32))
+    scale_replicas: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 import logging
+import os
 import random
 import socket
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import join_address, split_address
@@ -16,7 +19,6 @@ from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.reflector import Reflector
 from slacktide.kube.resources.node_latency import NODE_LATENCY, NodeLatency
 from slacktide.model.latency import Row
-from slacktide.netprobe.keys import read_keys
 from slacktide.netprobe.options import AgentIdentity, Options
 from slacktide.netprobe.peers import Peer
 from slacktide.netprobe.prober import Prober
@@ -24,6 +26,41 @@ from slacktide.netprobe.publisher import OwnNode, Publisher
 from slacktide.netprobe.rows import Rows
 from slacktide.netprobe.sockets import open_socket, usable
 from slacktide.netprobe.vivaldi import WORST
+
+VARIABLE = "SLACKTIDE_NETPROBE_KEY"
+SHORTEST = 32
+MOST = 4
+EXPECTED = (
+    f"1 to {MOST} keys, one a line, of at least {SHORTEST} characters each, such as openssl rand -base64 32 gives"
+)
+
+
+def read_keys(path: Path | None) -> tuple[bytes, ...]:
+    """Keys from a file, or without one from ``SLACKTIDE_NETPROBE_KEY``; the first one seals, all of them open.
+
+    Two lines let a key be changed without a gap. Raises :class:`ConfigError`, which never shows a key.
+    """
+    if path is None:
+        where, text = VARIABLE, os.environ.get(VARIABLE, "")
+        if not text.strip():
+            raise ConfigError(f"--key-file: found nothing, and {VARIABLE} is not set; expected {EXPECTED}")
+    else:
+        where = str(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            said = error.strerror if isinstance(error, OSError) else "it is not text in UTF-8"
+            raise ConfigError(f"{where}: cannot be read: {said}; expected {EXPECTED}") from None
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    if not 1 <= len(lines) <= MOST:
+        raise ConfigError(f"{where}: found {len(lines)} keys, expected {EXPECTED}")
+    for number, line in enumerate(lines, 1):
+        if len(line) < SHORTEST:
+            raise ConfigError(f"{where}:{number}: found a key of {len(line)} characters, expected {EXPECTED}")
+    return tuple(
+        hashlib.sha256(b"slacktide netprobe 1\0" + line.encode("utf-8", "surrogateescape")).digest() for line in lines
+    )
+
 
 LOG = logging.getLogger(__name__)
 

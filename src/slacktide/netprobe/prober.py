@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 
 from slacktide.model.latency import Coordinate, Measured
 from slacktide.netprobe.options import Options
-from slacktide.netprobe.packets import DIMENSIONS, Packet, Refused, Sort, identity, opened, sealed
+from slacktide.netprobe.packets import DIMENSIONS, Packet, Refused, Replays, Sort, identity, opened, sealed
 from slacktide.netprobe.peers import Peer
-from slacktide.netprobe.replay_window import Replays
 from slacktide.netprobe.sampling import Sample
 from slacktide.netprobe.smoothing import Smoother
 from slacktide.netprobe.sockets import is_numeric, receive, usable

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import yaml
 
-from slacktide.errors import ConfigError, InputError, OutputError, Problem
+from slacktide.errors import ConfigError, InputError, Problem
 from slacktide.kube.client.http import Connection
 from slacktide.kube.resources.node_latency import NODE_LATENCY, as_row
 from slacktide.kube.resources.objects import NODE
@@ -52,16 +51,6 @@ def network_file(found: Latencies, site_label: str = "") -> str:
     # Every row on a line of its own, so that people can read it and a change shows as one.
     rows = ("  - [" + ", ".join(f"{1e3 * one:.3f}".rstrip("0").rstrip(".") for one in row) + "]" for row in found.rtt)
     return text + "rtt_ms:\n" + "\n".join(rows) + "\n"
-
-
-def write_network(path: Path, text: str) -> None:
-    """Write it, whole or not at all. Raises :class:`OutputError`."""
-    aside = path.with_name(path.name + ".new")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def filled(found: Found, now: float, stale_after: float, pessimism: float, unknown: float) -> Latencies:

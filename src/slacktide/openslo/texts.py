@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
-
-from slacktide.errors import OutputError
 
 
 def yaml_text(documents: Iterable[Any], comment: str = "") -> str:
@@ -29,15 +25,3 @@ def yaml_text(documents: Iterable[Any], comment: str = "") -> str:
         for one in documents
     ]
     return "".join(f"# {line}\n" for line in comment.splitlines()) + "---\n".join(parts)
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Writes a file beside its place and renames it: it is there whole, or as it was. Raises :class:`OutputError`."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        os.replace(aside, path)
-    except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}, expected a place for a file") from error
-    finally:
-        aside.unlink(missing_ok=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from slacktide.errors import ConfigError, OutputError
+from slacktide.whole_file import write_whole
 
 EXTRA = "slacktide[experiments]"
 PAGES = (".html", ".htm")
@@ -34,7 +35,7 @@ def write(folder: Path, out: Path, export: Path | None = None, announce: Callabl
     text = render(content(report, None if export is None else drawn))
     if export is not None:
         files.write(export, drawn)
-    write_text(out, text)
+    _write(out, text)
     return len(report.figures)
 
 
@@ -63,14 +64,9 @@ def check_file(out: Path, folder: Path) -> None:
         raise OutputError(f"{out}: no permission to create it in {above}")
 
 
-def write_text(out: Path, text: str) -> None:
-    """Writes aside, then takes the place of ``out`` in one step. Raises :class:`OutputError`."""
-    aside = out.with_name(f".{out.name}.partial-{os.getpid()}")
+def _write(out: Path, text: str) -> None:
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        aside.write_text(text, encoding="utf-8", errors="replace", newline="\n")
-        aside.replace(out)
     except OSError as error:
         raise OutputError(f"{out}: {error.strerror or error}") from error
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(out, text.encode(errors="replace"))

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.reporting import answer, fairness_data, over_runs, over_time, promises, reduce, scores, totals, windows
+from slacktide.reporting import answer, over_time, promises, reduce, scores, totals, windows
 from slacktide.reporting.figure import Figure, Rows, Scene, drawn, where
 from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
 from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
-SERIES = (*over_runs.SHOWN, "runs")
+SERIES = (*reduce.SHOWN, "runs")
 SHOWN_PAIRS = 4
 """Of many policies this many are drawn against the reference, the one that is judged among them."""
 Announce = Callable[[str], None]
@@ -64,31 +64,25 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
         if first:
             demand += reduce.demand(table, member, resources)
             counted += [{name: row[name] for name in ("workload", "class", "requests")} for row in mine]
-    limits = over_runs.capacities(found, resources)
+    limits = reduce.capacities(found, resources)
     bins, sums = kept.deficits()
     said = verdict(rows, scene)
     shown, note = drawn(scene, said.judged)
     came_to, curves = windows.outcome(over_windows, scene), windows.curves(over_windows, scene)
     by_policy = [
-        promises.availabilities(_table(kept.curves()), shown),
-        promises.deficits(_table(bins), _table(sums), shown),
-        *([windows.windows(_table(curves), came_to, shown)] if over_windows else []),
+        promises.availabilities(scores.table(kept.curves()), shown),
+        promises.deficits(scores.table(bins), scores.table(sums), shown),
+        *([windows.windows(scores.table(curves), came_to, shown)] if over_windows else []),
         *_penalties(rows, scene, shown),
         _fairness(found, scene, shown),
         *_over_time(found, shown),
         _preemptions(rows, scene, shown),
     ]
     noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
-    across = over_time.demand(_table(demand), _table(limits), scene)
+    across = over_time.demand(scores.table(demand), scores.table(limits), scene)
     figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
     whole = replace(answer.answer(rows, shown), notes=note)
     return Report(experiment, found, scene, said, rows, came_to, limits, counted, whole, figures)
-
-
-def _table(rows: Rows) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_pylist(rows)
 
 
 def _empty(names: list[str]) -> Any:
@@ -114,7 +108,7 @@ def _paired(found: list[Member], scene: Scene, judged: str | None) -> list[Figur
     figures = []
     for number, policy in enumerate(others, 1):
         cells = pairs.cells(policy)
-        figures.append(promises.pairs(_table(cells), _table(reduce.shares(cells)), policy, scene, number))
+        figures.append(promises.pairs(scores.table(cells), scores.table(reduce.shares(cells)), policy, scene, number))
     return figures
 
 
@@ -124,7 +118,7 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
     one_run = " One run of each: no intervals." if all(row["low"] is None for row in owed) else ""
     figures = [
         totals.bars(
-            _table(owed), shown, key="penalties", title="Penalties", axis="penalty a run, cpu-seconds",
+            scores.table(owed), shown, key="penalties", title="Penalties", axis="penalty a run, cpu-seconds",
             idle="There nobody owes a penalty.",
             description=f"Mean penalty of a run, in cpu-seconds: {'; '.join(said)}.{one_run}",
             reading=(
@@ -146,20 +140,20 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
             for row in more
         ]
         said_all = f"Penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}."
-        figures.append(totals.increments(_table(more), shown, description=said_all))
+        figures.append(totals.increments(scores.table(more), shown, description=said_all))
     return figures
 
 
 def _fairness(found: list[Member], scene: Scene, shown: Scene) -> Figure:
-    rows, why_not = fairness_data.by_contention(found, scene)
+    rows, why_not = reduce.by_contention(found, scene)
     seconds = float(found[0].manifest.get("intervals") or 0.0)
     every = f"{seconds / 60.0:g} minutes" if seconds >= 60.0 else f"{seconds:g} s"
-    return totals.fairness(_table(rows), shown, every, why_not)
+    return totals.fairness(scores.table(rows), shown, every, why_not)
 
 
 def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
     keys = ["workload", "hosts", "policy", "time"]
-    table = _table(over_runs.progress(found)) if any(one.over_time for one in found) else _empty([*keys, *SERIES])
+    table = scores.table(reduce.progress(found)) if any(one.over_time for one in found) else _empty([*keys, *SERIES])
     return [
         over_time.lines(
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",
@@ -189,7 +183,7 @@ def _preemptions(rows: Rows, scene: Scene, shown: Scene) -> Figure:
     found = scores.per_run(rows, "preemptions", scene)
     said = [f"{row['hosts']}, {row['policy']}: {amount(row['value'])}" for row in found]
     return totals.bars(
-        _table(found), shown, key="preemptions", title="Preemptions", axis="preemptions a run",
+        scores.table(found), shown, key="preemptions", title="Preemptions", axis="preemptions a run",
         idle="There nobody is preempted.",
         description=f"Mean number of preemptions of a run: {'; '.join(said)}.",
         reading="Every preemption costs a start-up. Whiskers are 95 % confidence intervals, as for penalties.",

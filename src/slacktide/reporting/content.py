@@ -56,7 +56,7 @@ def content(report: Report, files: dict[str, bytes] | None = None) -> dict[str, 
         "problems": _problems(report),
         "outcome": page.table(
             "outcome", "Outcome by host set and policy; shares of promises kept, the rest means of a run",
-            _table(scores.outcome(report.scores, scene)),
+            scores.table(scores.outcome(report.scores, scene)),
         ),
         "windows": _windows(report.windows),
         "compared": _compared(report),
@@ -71,12 +71,6 @@ def identity(report: Report) -> str:
     """The experiment's hash: SHA-256 over the sorted keys of its runs, each of which covers all that determines it."""
     keys = "\n".join(sorted(run.key for run in report.experiment.runs))
     return hashlib.sha256(keys.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-def _table(rows: Rows) -> Any:
-    import pyarrow as pa
-
-    return pa.Table.from_pylist(rows)
 
 
 def _title(report: Report) -> str:
@@ -116,7 +110,7 @@ def _problems(report: Report) -> dict[str, Any] | None:
     summary = f"{len(bad)} of {len(report.experiment.runs)} runs have no results: {failed} failed, {len(bad) - failed} "
     return {
         "summary": summary + "were not run yet. Everything here is about the others.",
-        "table": page.table("missing-runs", "Runs without results", _table(rows)),
+        "table": page.table("missing-runs", "Runs without results", scores.table(rows)),
     }
 
 
@@ -138,7 +132,7 @@ def _windows(came_to: Rows) -> page.Table | None:
         for row in came_to
     ]
     caption = "Promises over windows: the worst window, the share of windows kept, the longest outage in one piece"
-    return page.table("promised-windows", caption, _table(rows))
+    return page.table("promised-windows", caption, scores.table(rows))
 
 
 def _compared(report: Report) -> list[page.Table]:
@@ -169,10 +163,10 @@ def _compared(report: Report) -> list[page.Table]:
         for name in scene.classes
     ]
     return [
-        page.table("workloads", "Workloads: requests of each class", _table(workloads)),
-        page.table("hosts", "Host sets: capacity, in the hosts' unit", _table(hosts)),
-        page.table("classes", "Service classes, most important first", _table(classes)),
-        page.table("policies", "Policies: the settings in which they differ", _table(settings(report))),
+        page.table("workloads", "Workloads: requests of each class", scores.table(workloads)),
+        page.table("hosts", "Host sets: capacity, in the hosts' unit", scores.table(hosts)),
+        page.table("classes", "Service classes, most important first", scores.table(classes)),
+        page.table("policies", "Policies: the settings in which they differ", scores.table(settings(report))),
     ]
 
 
@@ -308,10 +302,10 @@ def _cite(report: Report) -> dict[str, Any]:
             f"{len(report.found)} runs. The hash covers workloads, hosts, settings, seeds and the version of the "
             "simulator; equal runs give equal results to the bit."
         ),
-        "table": page.table("citation", "What identifies this experiment", _table(rows)),
+        "table": page.table("citation", "What identifies this experiment", scores.table(rows)),
         "commands": f"{made}\n{shlex.join(['slacktide', 'report', folder, '--out', 'report.html'])}",
         "grid": _grid(report),
-        "runs": page.table("runs", "Runs and their keys", _table(runs), limit=1000),
+        "runs": page.table("runs", "Runs and their keys", scores.table(runs), limit=1000),
     }
 
 

@@ -13,12 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.metrics.columns import class_codes, named, numbers
+from slacktide.metrics.confidence import bootstrap
+from slacktide.metrics.contention import FAIRNESS, by_level, contention_levels
 from slacktide.metrics.distributions import availability_ecdf, deficit_ecdf, slo_fulfilment
 from slacktide.metrics.paired import COLUMNS as PAIRED
 from slacktide.metrics.paired import heat_map
+from slacktide.metrics.use import COUNTED, work
 from slacktide.qos.availability import SLO_TOLERANCE
 from slacktide.reporting.figure import Rows, Scene
-from slacktide.reporting.gather import REQUESTS, Member, table_of
+from slacktide.reporting.gather import INTERVALS, PROGRESS, REQUESTS, Member, check_numbers, table_of, told
 
 CELL = 0.05
 """Width of a cell of a heat map; the last in each direction contains 1."""
@@ -180,3 +183,103 @@ def _up_to(when: NDArray[np.float64], amount: NDArray[np.float64], times: NDArra
     order = np.argsort(when, kind="stable")
     sums = np.concatenate([[0.0], np.cumsum(amount[order])])
     return np.asarray(sums[np.searchsorted(when[order], times, side="right")])
+
+
+SHOWN = ("queue", "operations", "preemptions")
+
+
+def progress(found: list[Member]) -> Rows:
+    """workload, hosts, policy, time (s), queue (waiting), operations and preemptions (in the interval), runs.
+
+    Means over replicates; longer runs have neighbouring intervals put together, of which the longest queue is kept.
+    """
+    sums: dict[tuple[Any, ...], list[float]] = defaultdict(lambda: [0.0, 0.0, 0.0, 0.0])
+    for member in filter(lambda one: one.over_time, found):
+        names = (member.run.workload, member.run.hosts, member.run.policy)
+        table = table_of(member, PROGRESS, ("time", "longest_queue", *COUNTED))
+        with told(member, PROGRESS):
+            if not table.num_rows:
+                raise ValueError("no interval")
+            check_numbers(table, table.column_names)
+            rows = _intervals(work(table).to_pydict())
+        for row in rows:
+            one = sums[(*names, row[0])]
+            for place, value in enumerate(row[1:]):
+                one[place] += value
+            one[3] += 1
+    keys = ("workload", "hosts", "policy", "time")
+    return [
+        {
+            **dict(zip(keys, key, strict=True)),
+            **{name: value / one[3] for name, value in zip(SHOWN, one, strict=False)},
+            "runs": int(one[3]),
+        }
+        for key, one in sums.items()
+    ]
+
+
+def _intervals(table: dict[str, list[Any]]) -> list[tuple[float, ...]]:
+    """Of one run: time, queue, operations and preemptions of each interval, or of so many of them together."""
+    count = len(table["time"])
+    each = max(1, -(-count // SERIES_POINTS))
+    parts = [slice(start, min(start + each, count)) for start in range(0, count, each)]
+    return [
+        (
+            float(table["time"][part][-1]),
+            float(max(table["queue"][part])),
+            float(sum(table["operations"][part])),
+            float(sum(table["preemptions"][part])),
+        )
+        for part in parts
+    ]
+
+
+def capacities(found: list[Member], resources: tuple[str, ...]) -> Rows:
+    """workload, hosts, resource, capacity: the largest of the first finished run."""
+    rows, seen = [], set()
+    for member in found:
+        names = (member.run.workload, member.run.hosts)
+        if names in seen or not member.over_time:
+            continue
+        seen.add(names)
+        table = table_of(member, PROGRESS, [f"capacity_{one}" for one in resources])
+        for one in resources:
+            most = max(table[f"capacity_{one}"].to_pylist(), default=0.0)
+            rows.append({"workload": names[0], "hosts": names[1], "resource": one, "capacity": float(most)})
+    return rows
+
+
+COLUMNS = ("time", "class", *FAIRNESS)
+
+
+def by_contention(found: list[Member], scene: Scene) -> tuple[Rows, str]:
+    """level, class, policy, metric, mean, low, high (95 %), rows (intervals), runs; and why there are none."""
+    import pyarrow as pa
+
+    found = [one for one in found if one.over_time]
+    if not found:
+        return [], "No contention classes: they follow from what happens in intervals, and runs have none."
+    reference = {one.place: one for one in found if one.run.policy == scene.reference and one.policy == "priority"}
+    if not reference:
+        return [], (
+            "No contention classes: they follow from what the priority policy can do in an interval, and no run with "
+            "policy.name = priority has finished."
+        )
+    levels = {}
+    for place, one in reference.items():
+        table = table_of(one, INTERVALS, COLUMNS)
+        with told(one, INTERVALS):
+            levels[place] = contention_levels(table, one.classes)
+    observed: list[Any] = []
+    for member in found:
+        if member.place in levels:
+            table = table_of(member, INTERVALS, COLUMNS)
+            with told(member, INTERVALS):
+                rows = by_level(table, levels[member.place])
+            for name, value in (("workload", member.run.workload), ("policy", member.run.policy)):
+                rows = rows.append_column(name, pa.array([value] * rows.num_rows, pa.string()))
+            seeds = pa.array([member.replicate] * rows.num_rows, pa.int64())
+            rows = rows.append_column("seed", seeds)
+            observed.append(rows.set_column(1, "class", rows["class"].cast(pa.string())))
+    means = bootstrap(pa.concat_tables(observed), ("level", "class", "policy"), FAIRNESS)
+    return means.to_pylist(), ""

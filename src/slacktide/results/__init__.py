@@ -2,28 +2,5 @@
 
 from slacktide.results.directory import check_target, replaced_directory
 from slacktide.results.manifest import file_hashes, manifest
-from slacktide.results.tables import (
-    write_delays,
-    write_events,
-    write_instances,
-    write_intervals,
-    write_passes,
-    write_progress,
-    write_requests,
-    write_windows,
-)
 
-__all__ = [
-    "check_target",
-    "file_hashes",
-    "manifest",
-    "replaced_directory",
-    "write_delays",
-    "write_events",
-    "write_instances",
-    "write_intervals",
-    "write_passes",
-    "write_progress",
-    "write_requests",
-    "write_windows",
-]
+__all__ = ["check_target", "file_hashes", "manifest", "replaced_directory"]

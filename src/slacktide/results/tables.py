@@ -46,8 +46,29 @@ class Rows:
         return pa.concat_tables([arrow.table(self.columns(part)) for part in _parts(self.count)])
 
     def write(self, path: Path) -> None:
-        """All of them as a Parquet file. Raises :class:`OutputError`."""
-        _write(path, self.count, self.columns, self.read)
+        """All of them as a Parquet file, batch by batch; arrays that are read are let go after each.
+
+        Raises :class:`OutputError`.
+        """
+        import pyarrow as pa  # here, because a run without --out needs none of it
+        import pyarrow.parquet as pq
+
+        schema: Any = None
+        writer: Any = None
+        try:
+            for part in _parts(self.count):
+                table = arrow.table(self.columns(part))
+                if writer is None:
+                    marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
+                    schema = table.schema.with_metadata(marks)
+                    writer = pq.ParquetWriter(path, schema, compression="zstd", dictionary_pagesize_limit=DICTIONARY)
+                writer.write_table(table.replace_schema_metadata(schema.metadata))
+                let_go(*self.read)
+        except (OSError, pa.ArrowException) as error:
+            raise OutputError(f"{path.name}: cannot be written: {error}") from error
+        finally:
+            if writer is not None:
+                writer.close()
 
 
 def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -> Rows:
@@ -69,7 +90,7 @@ def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -
             **_identity(workload, columns, part),
             "class": _named(code, names),
             "admission": workload.admission[rows],
-            "completion": _nullable(columns["completed"][part]),
+            "completion": arrow.nullable(columns["completed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
             **_worst(columns, part),
@@ -101,8 +122,8 @@ def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) 
             "instance": numbers[rows],
             "id": workload.ids[rows],
             "admission": columns["admission"][part],
-            "completion": _nullable(columns["completed"][part]),
-            "removed": _nullable(columns["removed"][part]),
+            "completion": arrow.nullable(columns["completed"][part]),
+            "removed": arrow.nullable(columns["removed"][part]),
             **_history(columns, part),
             **{f"availability_{one}": values for one, values in achieved.items()},
             **_worst(columns, part),
@@ -112,52 +133,32 @@ def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) 
     return Rows(len(columns["row"]), batch, _resting(workload, columns))
 
 
-def pass_rows(columns: Columns) -> Rows:
-    """One row per scheduling pass: all of ``columns``, shape (passes,) each."""
-    return Rows(len(columns["time"]), lambda part: {name: values[part] for name, values in columns.items()})
+def rows_of(columns: Mapping[str, Any]) -> Rows:
+    """One row for each entry of ``columns``, shape (n,) each, as they are."""
+    count = len(next(iter(columns.values())))
+    return Rows(count, lambda part: {name: values[part] for name, values in columns.items()})
 
 
-def write_requests(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
-    """:func:`request_rows` as a file. Raises :class:`OutputError`, as the others."""
-    request_rows(workload, columns, accounting).write(path)
+def delay_rows(delays: Any) -> Rows:
+    """What users saw: a table of :func:`slacktide.metrics.delay.placement_delays`."""
+    return rows_of({name: delays[name].combine_chunks() for name in delays.column_names})
 
 
-def write_instances(path: Path, workload: Workload, columns: Columns, accounting: Accounting) -> None:
-    """:func:`instance_rows` as a file."""
-    instance_rows(workload, columns, accounting).write(path)
-
-
-def write_passes(path: Path, columns: Columns) -> None:
-    """:func:`pass_rows` as a file."""
-    pass_rows(columns).write(path)
-
-
-def write_events(path: Path, workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> None:
-    """:func:`event_rows` as a file."""
-    event_rows(workload, hosts, columns, kinds).write(path)
-
-
-def write_delays(path: Path, delays: Any) -> None:
-    """What users saw: a table of :func:`slacktide.metrics.delay.placement_delays`. Raises :class:`OutputError`."""
-    columns = {name: delays[name].combine_chunks() for name in delays.column_names}
-    _write(path, delays.num_rows, lambda part: {name: values[part] for name, values in columns.items()})
-
-
-def write_intervals(path: Path, columns: Columns, classes: Sequence[str]) -> None:
+def interval_rows(columns: Columns, classes: Sequence[str]) -> Rows:
     """One row per interval and class: all of ``columns``, shape (rows,) each, ``class`` an index into ``classes``.
 
-    NaN becomes null. Raises :class:`OutputError`.
+    NaN becomes null.
     """
 
     def batch(part: slice) -> dict[str, Any]:
         named = {name: _plain(values[part]) for name, values in columns.items()}
         return named | {"class": _named(columns["class"][part], list(classes))}
 
-    _write(path, len(columns["time"]), batch)
+    return Rows(len(columns["time"]), batch)
 
 
-def write_windows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """What promises over windows came to: ``rows`` of ``metrics.window_summary``. Raises :class:`OutputError`."""
+def window_rows(rows: Sequence[Mapping[str, Any]]) -> Rows:
+    """What promises over windows came to: ``rows`` of ``metrics.window_summary``."""
     words, whole = ("class", "window"), ("requests",)
     columns: dict[str, Any] = {}
     for name in (*words, "length", "worst", *whole, "kept", "longest"):
@@ -168,12 +169,7 @@ def write_windows(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
         else:
             kind = np.int64 if name in whole else np.float64
             columns[name] = arrow.column(np.array([0 if one is None else one for one in cells], kind), missing)
-    _write(path, len(rows), lambda part: {name: one[part] for name, one in columns.items()})
-
-
-def write_progress(path: Path, columns: Columns) -> None:
-    """One row per interval: all of ``columns``, shape (intervals,) each. Raises :class:`OutputError`."""
-    pass_rows(columns).write(path)
+    return rows_of(columns)
 
 
 def event_rows(workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequence[str]) -> Rows:
@@ -200,8 +196,8 @@ def event_rows(workload: Workload, hosts: Hosts, columns: Columns, kinds: Sequen
             "instance": _none(len(rows)) if numbers is None else _looked_up(one, numbers),
             "host": _named(columns["host"][part], list(hosts.names)),
             "by": _looked_up(columns["by"][part], ids),
-            "qos": _nullable(columns["qos"][part]),
-            "received": _nullable(np.where(ended, columns["received"][part], np.nan)),
+            "qos": arrow.nullable(columns["qos"][part]),
+            "received": arrow.nullable(np.where(ended, columns["received"][part], np.nan)),
         }
 
     return Rows(len(columns["time"]), batch)
@@ -226,7 +222,7 @@ def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, An
 
 def _worst(columns: Columns, part: slice) -> dict[str, Any]:
     """The worst window, where any promise is over windows."""
-    return {"worst_window": _nullable(columns["worst_window"][part])} if "worst_window" in columns else {}
+    return {"worst_window": arrow.nullable(columns["worst_window"][part])} if "worst_window" in columns else {}
 
 
 def _history(columns: Columns, part: slice) -> dict[str, Any]:
@@ -272,41 +268,14 @@ def _resting(workload: Workload, columns: Columns) -> list[NDArray[Any]]:
     return [*of_rows, *columns.values()]
 
 
-def _write(path: Path, rows: int, batch: Callable[[slice], dict[str, Any]], read: Sequence[NDArray[Any]] = ()) -> None:
-    """Batch by batch; arrays in ``read`` are let go after each."""
-    import pyarrow as pa  # here, because a run without --out needs none of it
-    import pyarrow.parquet as pq
-
-    schema: Any = None
-    writer: Any = None
-    try:
-        for part in _parts(rows):
-            table = arrow.table(batch(part))
-            if writer is None:
-                marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
-                schema = table.schema.with_metadata(marks)
-                writer = pq.ParquetWriter(path, schema, compression="zstd", dictionary_pagesize_limit=DICTIONARY)
-            writer.write_table(table.replace_schema_metadata(schema.metadata))
-            let_go(*read)
-    except (OSError, pa.ArrowException) as error:
-        raise OutputError(f"{path.name}: cannot be written: {error}") from error
-    finally:
-        if writer is not None:
-            writer.close()
-
-
 def _parts(rows: int) -> Iterator[slice]:
     """Slices over all rows; one empty slice where there are none, so that the file has its columns."""
     for start in range(0, max(rows, 1), BATCH):
         yield slice(start, min(start + BATCH, rows))
 
 
-def _nullable(values: NDArray[np.float64]) -> Any:
-    return arrow.column(values, np.isnan(values))
-
-
 def _plain(values: NDArray[Any]) -> Any:
-    return _nullable(values) if values.dtype == np.float64 else values
+    return arrow.nullable(values) if values.dtype == np.float64 else values
 
 
 def _finite(values: NDArray[np.float64]) -> Any:

@@ -18,7 +18,22 @@ from slacktide.kube.translate.service_classes import APPROACH, CLASS_LABEL
 from slacktide.model import Constraint, ServiceClass, Term, Workload
 from slacktide.model.durations import write_duration
 from slacktide.model.workload import APPROACHES, INDEPENDENT
-from slacktide.submit.kubelet_annotations import RUN_SECONDS, STARTUP_SECONDS
+
+STARTUP_SECONDS = "slacktide.io/startup-seconds"
+"""From the binding to the Ready condition; at once without it."""
+
+RUN_SECONDS = "slacktide.io/run-seconds"
+"""From Ready to the containers' end, of pods whose restartPolicy is not Always; never without it."""
+
+EXIT_CODE = "slacktide.io/exit-code"
+"""With which the containers end then; 0 without it."""
+
+SHUTDOWN_SECONDS = "slacktide.io/shutdown-seconds"
+"""From the deletion to the containers' end, at most the grace period; exactly the grace period without it."""
+
+REJECT_REASON = "slacktide.io/reject-reason"
+"""The kubelet refuses the pod with this reason (OutOfcpu, for example)."""
+
 
 RUN_LABEL = "slacktide.io/workload"
 """On everything that one broker submits."""

@@ -11,9 +11,8 @@ import pytest
 from slacktide.errors import ConfigError, InputError
 from slacktide.inputs import read_hosts, read_workload, write_workload
 from slacktide.inputs.formats.network_file import network_text, read_network
-from slacktide.inputs.generators.registry import GENERATORS
+from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import scale, window
-from slacktide.inputs.rows import join
 from slacktide.model import Access
 
 HEAD = "id,admission,duration,cpu,memory,class,resource:network,limit:cpu,users,data,image,preferred,deadline\n"
@@ -59,8 +58,7 @@ def test_a_file_without_these_columns_has_neither(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
 def test_what_is_written_reads_back(suffix: str, tmp_path: Path) -> None:
-    pieces, _ = GENERATORS["edge"].generate({"nodes": 20, "sites": 4, "requests": 600}, 0)
-    workload = join(list(pieces))
+    workload, _ = generated("edge", {"nodes": 20, "sites": 4, "requests": 600})
     write_workload(workload, tmp_path / f"w{suffix}")
     found = read_workload(tmp_path / f"w{suffix}")
     assert found.limit is not None

@@ -10,7 +10,7 @@ import pytest
 
 from slacktide.errors import InputError, OutputError
 from slacktide.inputs import read_workload
-from slacktide.inputs.group import group_by_job
+from slacktide.inputs.grouping import group_by_job
 from slacktide.inputs.write import write_workload
 from slacktide.model import AGGREGATED, CONCURRENT, Workload
 from slacktide.sim import run

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from slacktide.errors import InputError, OutputError
 from slacktide.inputs import read_workload, write_workload
-from slacktide.inputs.columns.resizes import format_resizing, parse
+from slacktide.inputs.columns.occasions import format_resizing
+from slacktide.inputs.columns.occasions import parse_resizing as parse
 from slacktide.inputs.prepare import scale, window
 from slacktide.inputs.rows import join, select
 from slacktide.model import Resizing, Workload

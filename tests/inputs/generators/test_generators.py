@@ -11,6 +11,7 @@ import pytest
 from slacktide.errors import ConfigError
 from slacktide.inputs import WorkloadParquetWriter, join, read_hosts, read_workload, write_hosts
 from slacktide.inputs.formats.network_file import network_text, read_network
+from slacktide.inputs.generators import registry
 from slacktide.inputs.generators.cell import _apportion, _Durations
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.rows import COLUMNS
@@ -26,8 +27,7 @@ SMALL = {
 
 
 def generated(name: str, seed: int = 1, **settings: object) -> tuple[Workload, Hosts]:
-    pieces, hosts = GENERATORS[name].generate(settings, seed)
-    return join(list(pieces)), hosts
+    return registry.generated(name, settings, seed)
 
 
 def is_equal(one: Workload, other: Workload) -> bool:

@@ -13,14 +13,14 @@ from slacktide import settings
 from slacktide.cli import main
 from slacktide.errors import ConfigError
 from slacktide.inputs import join, read_hosts, read_workload
+from slacktide.inputs.generators import registry
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.statistics import demand_over_time
 from slacktide.model import AGGREGATED, APPROACHES, INDEPENDENT, Hosts, Requests, Workload
 
 
 def generated(name: str, seed: int = 1, **values: object) -> tuple[Workload, Requests, Hosts]:
-    pieces, hosts = GENERATORS[name].generate(values, seed)
-    workload = join(list(pieces))
+    workload, hosts = registry.generated(name, values, seed)
     assert workload.requests is not None
     return workload, workload.requests, hosts
 

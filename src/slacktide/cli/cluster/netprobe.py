@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import CONTEXT, FILE, echo_json
+from slacktide.cli.process import run_fast, until_signal
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.text import table
 from slacktide.netprobe.options import HTTP_PORT, PORT, AgentIdentity, Options
@@ -201,11 +201,12 @@ def export(
     """Writes what the rows of a cluster say as a network file."""
     import asyncio
 
-    from slacktide.netprobe.table import filled, network_file, write_network
+    from slacktide.netprobe.table import filled, network_file
+    from slacktide.whole_file import write_whole
 
     found = asyncio.run(_read(kubeconfig, context, site_label))
     result = filled(found, time.time(), stale_after, pessimism, unknown)
-    write_network(out, network_file(result, site_label))
+    write_whole(out, network_file(result, site_label))
     if result.stale:
         click.echo(
             f"warning: {len(result.stale)} of {len(found.nodes)} nodes have no fresh row and count as"

@@ -161,7 +161,7 @@ def alerts_(
 
 
 def _write(text: str, out: Path | None, as_json: bool) -> None:
-    from slacktide.openslo.texts import write_whole
+    from slacktide.whole_file import write_whole
 
     if out is not None:
         write_whole(out, text)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import CONTEXT, FILE, SETTING
+from slacktide.cli.process import run_fast, until_signal
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -161,8 +161,7 @@ async def _dry_run(config: Config, kubeconfig: Path | None, context: str | None,
 
     import numpy as np
 
-    from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts
-    from slacktide.dryrun.report_page import reports
+    from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts, reports
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.credentials import load_access
     from slacktide.kube.client.http import Connection

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
 from slacktide.cli.shell.suggesting import HelpfulGroup
-from slacktide.cli.text import Tone, paint
+from slacktide.cli.text import Tone, count, kept_text, paint, table
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -58,12 +58,11 @@ def run(
     or of slacktide runs what it concerns. Failed runs are reported at the end and tried again the next time.
     docs/experiments.md describes the file.
     """
-    from slacktide.cli.comparison import ended
-    from slacktide.cli.memory import give_back
+    from slacktide.cli.process import give_back
     from slacktide.experiment import conduct
     from slacktide.experiment import grid as grids
     from slacktide.experiment import store as stores
-    from slacktide.experiment.executors import cores
+    from slacktide.experiment.local import cores
 
     give_back()
     if cluster is not None and jobs is not None:
@@ -81,7 +80,7 @@ def run(
             text = grid.read_text(encoding="utf-8")
             conduct.describe(store, asked, runs, ["slacktide", *sys.argv[1:]], text)
             failures = carry_out(asked, runs, store, jobs or cores(), cluster)
-        ended.tell(out, as_json=as_json)
+        tell(out, as_json=as_json)
         _end(out, runs, failures, as_json)
     except KeyboardInterrupt as interrupt:
         kept = stores.Store(out.absolute())
@@ -136,8 +135,8 @@ def carry_out(
     """Do what is missing, with a line of progress on stderr; what failed."""
     from slacktide.cli.comparison.many import Telling
     from slacktide.experiment import conduct
-    from slacktide.experiment.executors import executor
     from slacktide.experiment.expected import Expected
+    from slacktide.experiment.local import executor
 
     guess = Expected(store, grid).of
     with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs, guess=guess) as telling:
@@ -189,3 +188,68 @@ def _end(out: Path, runs: Sequence[Listed], failures: Sequence[tuple[Point, Outc
     if len(failures) > SHOWN:
         lines.append(f"  ... and {len(failures) - SHOWN} more ('slacktide experiment status {out} --failed')")
     raise RunsError("\n".join(lines))
+
+
+def tell(folder: Path, *, as_json: bool) -> None:
+    """A row for each host set and policy of the finished runs of ``folder``, from their manifests; of none, nothing."""
+    rows, classes = outcome(folder)
+    if as_json:
+        echo_json(rows)
+        return
+    if not rows:
+        return
+    head = ["hosts", "policy", "runs", *(f"{name} kept" for name in classes), "preempted", "operations"]
+    cells = [
+        [
+            one["hosts"],
+            one["policy"],
+            str(one["runs"]),
+            *(kept_text(one["kept"][name]) if name in one["kept"] else "-" for name in classes),
+            count(one["preemptions"]),
+            count(one["operations"]),
+        ]
+        for one in rows
+    ]
+    click.echo("Promises kept (of all requests of a class); the rest are means of a run:\n")
+    click.echo(f"{table(head, cells, left=2)}\n")
+
+
+def outcome(folder: Path) -> tuple[list[dict[str, Any]], list[str]]:
+    """Rows (hosts, policy, runs, kept by class, preemptions, operations) and the classes, most important first.
+
+    Raises :class:`InputError` for a folder that is no experiment.
+    """
+    from slacktide.metrics.columns import codes
+    from slacktide.model import arrow
+    from slacktide.results import experiment as folders
+
+    sums: dict[tuple[str, str], dict[str, Any]] = {}
+    classes: dict[str, None] = {}
+    for run in folders.read(folder).done:
+        manifest = run.manifest()
+        one = sums.setdefault((run.hosts, run.policy), {"runs": 0, "preemptions": 0, "operations": 0, "classes": {}})
+        one["runs"] += 1
+        for name in ("preemptions", "operations"):
+            one[name] += manifest["totals"][name]
+        names = [entry["name"] for entry in manifest["configuration"]["classes"]]
+        classes |= dict.fromkeys(names)
+        requests = run.requests()
+        code, met = codes(requests, names), arrow.as_numpy(requests["slo_met"])
+        for number, name in enumerate(names):
+            mine = met[code == number]
+            if len(mine):
+                tally = one["classes"].setdefault(name, [0, 0])
+                tally[0] += int(mine.sum())
+                tally[1] += len(mine)
+    rows = [
+        {
+            "hosts": hosts,
+            "policy": policy,
+            "runs": one["runs"],
+            "kept": {name: kept / all_ for name, (kept, all_) in one["classes"].items()},
+            "preemptions": one["preemptions"] / one["runs"],
+            "operations": one["operations"] / one["runs"],
+        }
+        for (hosts, policy), one in sums.items()
+    ]
+    return rows, [name for name in classes if any(name in row["kept"] for row in rows)]

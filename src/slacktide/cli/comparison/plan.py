@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import AS_JSON, FILE, SETTING, echo_json
+from slacktide.cli.options import AS_JSON, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -110,12 +109,12 @@ def plan(
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores
-    from slacktide.experiment.executors import cores, executor
+    from slacktide.experiment.local import cores, executor
 
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
     grouping = chosen_grouping(group_by, kind, approach, config_file)
-    grid = _grid(workload, hosts, policies, config_file, [*words, *_as_words(named)], seeds, grouping)
+    grid = _grid(workload, hosts, policies, config_file, [*words, *option_words(named)], seeds, grouping)
     goal = _goal(targets, penalty, next(iter(grid.policies.values())).config)
     curves.check_drawing()
     command = ["slacktide", *sys.argv[1:]]
@@ -132,11 +131,6 @@ def plan(
         echo_json(planning.summary(found))
     else:
         _report(found, out)
-
-
-def _as_words(named: dict[str, object]) -> list[str]:
-    settings = {"hot": "startup.hot", "cold": "startup.cold", "end": "simulation.end"}
-    return [f"{settings[name]}={value}" for name, value in named.items() if value is not None]
 
 
 def _grid(

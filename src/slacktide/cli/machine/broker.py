@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.loops import run_fast, until_signal
 from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, echo_json
+from slacktide.cli.process import run_fast, until_signal
 
 if TYPE_CHECKING:
     from slacktide.model import Workload

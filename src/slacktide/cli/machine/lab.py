@@ -32,7 +32,7 @@ def _list_of_labs() -> Path:
 
 def _other_labs(directory: Path) -> list[Path]:
     """Directories of labs that were started elsewhere and not ended."""
-    from slacktide.lab.known import known
+    from slacktide.lab.state import known
 
     return [one for one in known(_list_of_labs()) if one != directory]
 
@@ -116,8 +116,7 @@ def up(
     from slacktide.lab import Binaries, ControlPlane, LabError
     from slacktide.lab.binaries import NEEDED
     from slacktide.lab.control_plane import free_ports, reserved
-    from slacktide.lab.known import remember
-    from slacktide.lab.state import SCHEDULER
+    from slacktide.lab.state import SCHEDULER, remember
     from slacktide.settings import load_live
 
     if words and without_scheduler:

@@ -54,8 +54,12 @@ def parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Compl
     """``KEY=`` of the generator that stands before."""
     from slacktide.inputs.generators.registry import GENERATORS
 
+    return _parameters(GENERATORS, ctx, incomplete)
+
+
+def _parameters(known: Mapping[str, Any], ctx: click.Context, incomplete: str) -> Completions:
     words = [str(ctx.params.get("name")), *ctx.args]  # behind an option without its value words are not parsed
-    chosen = next((GENERATORS[word] for word in words if word in GENERATORS), None)
+    chosen = next((known[word] for word in words if word in known), None)
     if chosen is None:
         return []
     return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)
@@ -68,12 +72,7 @@ def formats(_: click.Context, __: click.Parameter, incomplete: str) -> Completio
 
 def format_parameters(ctx: click.Context, _: click.Parameter, incomplete: str) -> Completions:
     """``KEY=`` of the format that stands before."""
-    known = _traces()
-    words = [str(ctx.params.get("name")), *ctx.args]
-    chosen = next((known[word] for word in words if word in known), None)
-    if chosen is None:
-        return []
-    return _beginning(((f"{one.name}=", f"{one.help} [{one.default}]") for one in chosen.parameters), incomplete)
+    return _parameters(_traces(), ctx, incomplete)
 
 
 def _traces() -> Mapping[str, Any]:

@@ -1,8 +1,13 @@
-"""A group whose help cuts nothing, and that says what a mistyped command may have meant."""
+"""Groups whose help cuts nothing, and that say what a mistyped command may have meant."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from importlib import import_module
+from typing import Any
+
 import click
+from click.shell_completion import CompletionItem
 
 
 class HelpfulGroup(click.Group):
@@ -26,6 +31,55 @@ class HelpfulGroup(click.Group):
         if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
             refused(ctx, args[0], self.list_commands(ctx))
         return super().resolve_command(ctx, args)
+
+
+class LazyGroup(HelpfulGroup):
+    """Imports a command when it is called, not before.
+
+    It knows of each its name and a line, in groups by title: enough to list and complete. ``places`` says where each
+    is, ``MODULE:FUNCTION``.
+    """
+
+    def __init__(
+        self, *args: Any, groups: Mapping[str, Mapping[str, str]], places: Mapping[str, str], **kwargs: Any
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self._groups, self._places = groups, places
+        for lines in groups.values():
+            for name, line in lines.items():
+                self.add_command(click.Command(name, help=line))
+
+    def list_commands(self, _: click.Context) -> list[str]:
+        """In the order in which they are listed."""
+        return list(self._places)
+
+    def format_commands(self, _: click.Context, formatter: click.HelpFormatter) -> None:
+        """The commands by what they are for; their lines are wrapped, not cut."""
+        width = max(map(len, self._places))
+        for title, lines in self._groups.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), line) for name, line in lines.items()])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Whole lines, too."""
+        lines = [one for lines in self._groups.values() for one in lines.items() if one[0].startswith(incomplete)]
+        return [
+            *(CompletionItem(name, help=line) for name, line in lines),
+            *super(click.Group, self).shell_complete(ctx, incomplete),
+        ]
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command itself takes the place of what stood for it."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, None if listed is None else self.imported(str(listed.name)), rest
+
+    def imported(self, name: str) -> click.Command:
+        """The command of this name, imported."""
+        module, _, function = self._places[name].partition(":")
+        found: click.Command = getattr(import_module(module), function)
+        return found
 
 
 def refused(ctx: click.Context, word: str, names: list[str]) -> None:

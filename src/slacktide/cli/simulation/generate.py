@@ -11,7 +11,7 @@ from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
-    from slacktide.inputs.generators.registry import Generator
+    from slacktide.inputs.generators.api import Generator
 
 
 @click.command()

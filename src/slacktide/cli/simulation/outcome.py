@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slacktide.cli.text import count, paint, paragraph, seconds, share, table
+from slacktide.cli.text import count, kept_text, paint, paragraph, seconds, share, table
 from slacktide.config import Accounting, Config
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary, Unserved
 
@@ -147,11 +147,6 @@ def _by_approach(approaches: Sequence[ApproachSummary], which: Accounting) -> li
         for one in approaches
     ]
     return [table(APPROACH_HEAD, rows, left=3), ""]
-
-
-def kept_text(kept: float) -> str:
-    """A share of promises kept, cut and not rounded up; in colour, whether all were."""
-    return paint(f"{share(kept * 100, 2)} %", "good" if kept >= 1.0 else "bad")
 
 
 def _row(one: ClassSummary, which: Accounting) -> tuple[str, ...]:

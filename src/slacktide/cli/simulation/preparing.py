@@ -19,8 +19,7 @@ from slacktide.cli.options import FILE, plain
 from slacktide.cli.progress import Bar
 
 if TYPE_CHECKING:
-    from slacktide.inputs.pieces import Pieces
-    from slacktide.model import Hosts, Workload
+    from slacktide.model import Workload
 
 SEED = click.option(
     "--seed", default=0, show_default=True, type=click.IntRange(0), metavar="N", help="Equal seeds give equal files."
@@ -81,30 +80,12 @@ def check_file(out: Path) -> Path:
     return out
 
 
-def aligned(
-    workload: Path, hosts: Path, machines: Hosts, config_file: Path | None, progress: Parts
-) -> tuple[Workload, Hosts]:
-    """The workload, with the classes of a settings file, and the machines of ``hosts``, with the same resources."""
-    from slacktide.inputs import align
-
-    requests = read_requests(workload, config_file, progress)
-    return align(requests, machines, workload_file=str(workload), hosts_file=str(hosts))
-
-
-def read_requests(workload: Path, config_file: Path | None, progress: Parts) -> Workload:
-    """A workload, with the classes of a settings file."""
-    from slacktide import settings
-    from slacktide.inputs import read_workload
-
-    progress.tell(f"reading {workload.name}")
-    return read_workload(workload, classes=settings.load(config_file).classes)
-
-
 def about(
     path: Path, command: str, settings: Mapping[str, Any], inputs: Mapping[str, str], outcome: Mapping[str, Any]
 ) -> None:
     """Writes what was done, and to what, as JSON; no clock and no place, so that equal commands leave equal files."""
     from slacktide import __version__
+    from slacktide.whole_file import write_whole
 
     text = json.dumps(
         {
@@ -119,29 +100,38 @@ def about(
         indent=2,
         allow_nan=False,
     )
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_text(text + "\n", encoding="utf-8")
-        os.replace(aside, path)
-    finally:
-        aside.unlink(missing_ok=True)
+    write_whole(path, text + "\n")
 
 
-def in_pieces(workload: Path, config_file: Path | None, progress: Parts) -> Pieces | None:
-    """The workload, to be read piece by piece; None: it must be read whole, and the user has been told why."""
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A workload that a command is given: how many requests it has, and its pieces in order of admission."""
+
+    requests: int
+    pieces: Iterator[Workload]
+
+
+def given(workload: Path, config_file: Path | None, progress: Parts, step: str, reading: str) -> Given:
+    """A workload, with the classes of a settings file, to be read piece by piece, which ``progress`` calls ``reading``.
+
+    Where it must be read whole it is one piece, of which ``step`` is done next; the user is told why.
+    """
     from slacktide import settings
-    from slacktide.inputs import pieces
+    from slacktide.inputs import pieces, read_workload
 
+    classes = settings.load(config_file).classes
     try:
-        return pieces.in_pieces(
-            workload,
-            settings.load(config_file).classes,
-            lambda part: progress.tell(f"looking through {workload.name}", part),
+        found = pieces.in_pieces(
+            workload, classes, lambda part: progress.tell(f"looking through {workload.name}", part)
         )
+        return Given(found.rows, found.read(lambda part: progress.tell(reading, part)))
     except pieces.NotInPiecesError as why:
         if str(why):
             progress.announce(f"{workload}: is held in memory whole: {why}")
-        return None
+    progress.tell(f"reading {workload.name}")
+    whole = read_workload(workload, classes=classes)
+    progress.tell(step)
+    return Given(requests_of(whole), iter([whole]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,46 +157,36 @@ Outcome = Callable[[], Mapping[str, Any]]
 """What came of a command; asked once its file has been written."""
 
 
-def write(made: Workload, what: Written, outcome: Outcome, progress: Parts) -> None:
-    """Writes a workload, and beside it what was done as ``NAME.manifest.json``."""
-    from slacktide.inputs import write_workload
-
-    progress.tell(f"writing {what.out.name}")
-    _write(what, lambda: write_workload(made, what.out), outcome)
-
-
-def write_in_pieces(made: Iterable[Workload], what: Written, outcome: Outcome) -> None:
-    """As :func:`write`, while the pieces are made; whoever makes them tells how far that is."""
-    from slacktide.inputs import write_pieces
-
-    rest = iter(made)
-    first = next(rest)  # before anything is written: what cannot be made is known by now
-    _write(what, lambda: write_pieces(chain([first], rest), what.out), outcome)
-
-
-def _write(what: Written, save: Callable[[], None], outcome: Outcome) -> None:
+def write(made: Iterable[Workload], what: Written, outcome: Outcome, progress: Parts) -> None:
+    """Writes a workload that comes in pieces, and beside it what was done as ``NAME.manifest.json``."""
     from slacktide.errors import OutputError
+    from slacktide.inputs import write_pieces, write_workload
     from slacktide.results import file_hashes
 
-    out = what.out
+    out, rest = what.out, iter(made)
+    first, second = next(rest), next(rest, None)  # before anything is written: what cannot be made is known by now
+    progress.tell(f"writing {out.name}")
     hashes = file_hashes(what.files)  # before the file is written, which may be one of them
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
-        save()
+        if second is None:
+            write_workload(first, out)  # also of requests of several instances
+        else:
+            write_pieces(chain([first, second], rest), out)
         about(what.manifest, what.command, what.settings, hashes, outcome())
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}") from error
 
 
 class Counted:
-    """Pieces on their way, and how many rows they had."""
+    """Pieces on their way, and how many requests they had."""
 
     def __init__(self, pieces: Iterable[Workload]) -> None:
-        self._pieces, self.rows = pieces, 0
+        self._pieces, self.requests = pieces, 0
 
     def __iter__(self) -> Iterator[Workload]:
         for piece in self._pieces:
-            self.rows += len(piece)
+            self.requests += requests_of(piece)
             yield piece
 
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.grouping import chosen_grouping, grouping_options
-from slacktide.cli.options import DURATION, FILE, SETTING, echo_json
+from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -94,7 +93,7 @@ def simulate(
     lists them, 'slacktide --help' the exit codes.
     """
     from slacktide import settings
-    from slacktide.cli.memory import give_back
+    from slacktide.cli.process import give_back
     from slacktide.results.directory import check_target
 
     give_back()
@@ -102,7 +101,7 @@ def simulate(
         raise click.UsageError("--passes, --events and --intervals write files: name a directory with --out")
     if intervals is not None and not SHORTEST <= intervals < float("inf"):
         raise click.UsageError(f"--intervals {intervals:g}: expected seconds, {SHORTEST:g} or more")
-    config = settings.load(config_file, preset, [*words, *_as_words(named)])
+    config = settings.load(config_file, preset, [*words, *option_words(named)])
     grouping = chosen_grouping(group_by, kind, approach, config_file)
     from slacktide.experiment.run_folder import RESULT_FILES, Asked  # here, because it takes time: mistakes come first
 
@@ -112,22 +111,6 @@ def simulate(
     asked = Asked(passes=passes, events=events, intervals=intervals)
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
-
-
-OPTION_SETTINGS = {
-    "policy": "policy.name",
-    "hot": "startup.hot",
-    "cold": "startup.cold",
-    "host_events": "failures.file",
-    "network": "delay.network",
-    "end": "simulation.end",
-    "seed": "simulation.seed",
-}
-
-
-def _as_words(named: dict[str, object]) -> list[str]:
-    """Options that are settings by another name."""
-    return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]
 
 
 def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None) -> tuple[Workload, Hosts]:
@@ -169,7 +152,7 @@ def _run(
 def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult, *, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from slacktide.cli import measure
+    from slacktide.cli import process
     from slacktide.cli.simulation import outcome
     from slacktide.experiment.run_folder import delays_of, per_class_of, totals, unserved_of
     from slacktide.metrics import over_all, per_approach
@@ -180,9 +163,9 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     counts = totals(result)
     costs = {
         "compile_seconds": result.compile_seconds,
-        "cpu_seconds": measure.cpu_seconds(),
-        "peak_rss_mb": measure.peak_rss_mb(),
-        "wall_seconds": measure.wall_seconds(),
+        "cpu_seconds": process.cpu_seconds(),
+        "peak_rss_mb": process.peak_rss_mb(),
+        "wall_seconds": process.wall_seconds(),
     }
     never = unserved_of(workload, hosts, result)
     delays = delays_of(workload, hosts, config, result)

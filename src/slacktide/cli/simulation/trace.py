@@ -18,8 +18,7 @@ from slacktide.cli.simulation.preparing import (
     SEED,
     Parts,
     about,
-    aligned,
-    in_pieces,
+    given,
     needs,
     numbers,
     tell_manifest,
@@ -274,19 +273,14 @@ def _peak(
 ) -> tuple[Peak, Hosts]:
     """The peak of the workload, and the machines of ``hosts``, with the same resources."""
     from slacktide.inputs import align
-    from slacktide.inputs.prepare import peak, peak_of_pieces
+    from slacktide.inputs.prepare import peak_of_pieces
 
-    source = in_pieces(workload, config_file, progress)
-    if source is None:
-        requests, population = aligned(workload, hosts, population, config_file, progress)
-        progress.tell("looking for the peak")
-        return peak(requests), population
-    pieces = source.read(lambda part: progress.tell("looking for the peak", part))
+    source = given(workload, config_file, progress, "looking for the peak", "looking for the peak")
     machines = population
 
     def together() -> Iterator[Workload]:
         nonlocal machines
-        for piece in pieces:
+        for piece in source.pieces:
             requests, machines = align(piece, population, workload_file=str(workload), hosts_file=str(hosts))
             yield requests
 

@@ -14,16 +14,13 @@ from slacktide.cli.simulation.preparing import (
     OUT_FILE,
     SEED,
     Counted,
+    Given,
     Parts,
     Written,
-    aligned,
     check_file,
-    in_pieces,
-    read_requests,
-    requests_of,
+    given,
     tell_manifest,
     write,
-    write_in_pieces,
 )
 from slacktide.cli.text import count
 
@@ -67,24 +64,15 @@ def admit(
     what = Written(out, "admit", limits, [workload, hosts])
     with Parts() as progress:
         machines = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
-        source = in_pieces(workload, config_file, progress)
-        if source is not None:
-            rows = source.read(lambda part: progress.tell(f"writing {out.name}", part))
-            made = prepare.AdmissionInPieces(
-                rows, machines, **limits, workload_file=str(workload), hosts_file=str(hosts)
-            )
-            write_in_pieces(made, what, lambda: _admission(made.admitted, made.refused))
-            admitted, refused = made.admitted, made.refused
-        else:
-            requests, machines = aligned(workload, hosts, machines, config_file, progress)
-            progress.tell("admitting requests")
-            refused = found = prepare.admit(requests, machines, **limits)
-            admitted = requests_of(found.workload)
-            write(found.workload, what, lambda: _admission(admitted, found), progress)
+        source = given(workload, config_file, progress, "admitting requests", f"writing {out.name}")
+        made = prepare.AdmissionInPieces(
+            source.pieces, machines, **limits, workload_file=str(workload), hosts_file=str(hosts)
+        )
+        write(made, what, lambda: _admission(made.admitted, made.refused), progress)
     if as_json:
         tell_manifest(what.manifest)
     else:
-        _say_admission(out, admitted, refused)
+        _say_admission(out, made.admitted, made.refused)
 
 
 def _admission(admitted: int, found: Refusals) -> dict[str, Any]:
@@ -132,8 +120,7 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
         what,
         config_file,
         "drawing requests",
-        lambda requests: prepare.thin(requests, share, seed),
-        lambda pieces, rows: prepare.thin_pieces(pieces, rows, share, seed),
+        lambda source: prepare.thin_pieces(source.pieces, source.requests, share, seed),
     )
     _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
 
@@ -164,8 +151,7 @@ def window(
         what,
         config_file,
         "cutting the window",
-        lambda requests: prepare.window(requests, start, end, keep_running=not drop_running),
-        lambda pieces, _: prepare.window_pieces(pieces, start, end, keep_running=not drop_running),
+        lambda source: prepare.window_pieces(source.pieces, start, end, keep_running=not drop_running),
     )
     _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
 
@@ -196,8 +182,7 @@ def scale(
         what,
         config_file,
         "multiplying",
-        lambda requests: prepare.scale(requests, **factors),
-        lambda pieces, _: (prepare.scale(piece, **factors) for piece in pieces),
+        lambda source: (prepare.scale(piece, **factors) for piece in source.pieces),
         say_of=False,
     )
     _tell(what, f"{count(made)} requests", as_json)
@@ -215,30 +200,17 @@ def _changed(
     what: Written,
     config_file: Path | None,
     step: str,
-    whole: Callable[[Workload], Workload],
-    piecewise: Callable[[Iterable[Workload], int], Iterable[Workload]],
+    change: Callable[[Given], Iterable[Workload]],
     *,
     say_of: bool = True,
 ) -> tuple[int, int]:
-    """Makes a workload of the first input, piece by piece where that can be; how many requests it has, and of how many.
+    """Makes a workload of the first input; how many requests it has, and of how many.
 
     ``say_of``: the manifest says the second number, too.
     """
     (workload,) = what.files
     with Parts() as progress:
-        source = in_pieces(workload, config_file, progress)
-        if source is not None:
-            pieces = source.read(lambda part: progress.tell(f"writing {what.out.name}", part))
-            counted = Counted(piecewise(pieces, source.rows))
-            write_in_pieces(counted, what, lambda: _requests(counted.rows, source.rows, say_of))
-            return counted.rows, source.rows
-        requests = read_requests(workload, config_file, progress)
-        progress.tell(step)
-        made = whole(requests)
-        found, of = requests_of(made), requests_of(requests)
-        write(made, what, lambda: _requests(found, of, say_of), progress)
-    return found, of
-
-
-def _requests(made: int, of: int, say_of: bool) -> dict[str, int]:
-    return {"requests": made} | ({"of": of} if say_of else {})
+        source = given(workload, config_file, progress, step, f"writing {what.out.name}")
+        made, of = Counted(change(source)), {"of": source.requests} if say_of else {}
+        write(made, what, lambda: {"requests": made.requests} | of, progress)
+    return made.requests, source.requests

@@ -15,9 +15,8 @@ from statistics import fmean
 from types import FrameType, TracebackType
 from typing import Any
 
-from slacktide.edge.emulation.programs import Programs
 from slacktide.edge.emulation.quotas import Quotas, cores
-from slacktide.edge.emulation.spaces import Spaces, inside, why_not
+from slacktide.edge.emulation.spaces import Programs, Spaces, inside, why_not
 from slacktide.edge.testbed import Run, Testbed
 from slacktide.errors import ConfigError
 

@@ -11,7 +11,7 @@ import numpy as np
 from slacktide.engine.journal.retrace import Amounts, HostHistory, SessionHistory
 from slacktide.engine.journal.workload_text import Terms
 from slacktide.inputs.columns.affinity_text import format_counted
-from slacktide.inputs.columns.resizes import format_amounts
+from slacktide.inputs.columns.occasions import format_amounts
 from slacktide.model import Hosts, Workload
 
 UNITS = {"cpu": 1000.0}

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.affinity import Codes
-from slacktide.inputs.columns.cells import Distinct, Floats, parse_float
+from slacktide.inputs.columns.cells import Codes, Distinct, Floats, parse_float
 from slacktide.inputs.problems import Problems
 from slacktide.model import Access
-from slacktide.model.logins import EXPECTED as USERS
 from slacktide.model.logins import Logins, parse_logins
 
 DATA = "a volume, 0 or more and at most 1e15"
 DEADLINE = "seconds above 0 and at most 1e15; inf or empty: none"
 LIMIT = "an amount, at least the demand and at most 1e15; empty: the demand"
 NAME = "a name without blanks"
+WORDS, AMOUNTS = ("users", "image", "preferred"), {"data": 0.0, "deadline": math.inf}
+"""Columns of texts, and of numbers with what an empty cell means."""
+LARGEST = 1e15
 
 
 def parse_users(text: str) -> Logins:
@@ -50,73 +52,55 @@ def parse_data(text: str) -> float:
     return parse_float(text) if text else 0.0
 
 
-@dataclass(slots=True)
-class AccessTables:
-    """What the cells of one file say."""
-
-    users: Distinct[Logins] = field(default_factory=lambda: Distinct(parse_users))
-    image: Distinct[str] = field(default_factory=lambda: Distinct(parse_name))
-    preferred: Distinct[str] = field(default_factory=lambda: Distinct(parse_name))
-
-
-EXPECTED = {"users": USERS, "image": NAME, "preferred": NAME}
-"""By column of text, what its cells may hold."""
-NUMBERS = {"data": (DATA, 0.0), "deadline": (DEADLINE, math.inf)}
-"""By column of numbers, what its cells may hold, and what an empty one means."""
+def check(numbers: Mapping[str, Floats], lines: NDArray[np.int64] | None, problems: Problems) -> None:
+    """Add to ``problems`` every volume and deadline out of range; ``numbers`` are columns by name."""
+    data, deadline = numbers.get("data"), numbers.get("deadline")
+    if data is not None:
+        problems.add_rows(~((data >= 0) & (data <= LARGEST)), lines, "data", data, DATA)  # type: ignore[arg-type]
+    if deadline is not None:
+        wrong = ~((deadline > 0) & ((deadline <= LARGEST) | np.isinf(deadline)))
+        problems.add_rows(wrong, lines, "deadline", deadline, DEADLINE)  # type: ignore[arg-type]
 
 
-@dataclass(slots=True)
-class AccessColumns:
-    """The columns as read: numbers in ``tables`` or numbers, shape (n,); ``limit`` (n, resources), NaN: the demand.
+def limits(
+    numbers: Mapping[str, Floats],
+    names: tuple[str, ...],
+    demand: Floats,
+    lines: NDArray[np.int64] | None,
+    problems: Problems,
+) -> Floats | None:
+    """Shape (n, resources), or ``None`` where nobody has one above its demand; adds to ``problems`` what is below it.
 
-    ``limited`` are the columns of limits that the file has.
+    ``names`` are the columns of limits by resource, those among them that the file has are in ``numbers`` (NaN: the
+    demand).
     """
+    if not names:
+        return None
+    found = demand.copy()
+    for r, name in enumerate(names):
+        if name in numbers:
+            given = numbers[name]
+            wrong = ~np.isnan(given) & ~((given >= demand[:, r]) & (given <= LARGEST))
+            problems.add_rows(wrong, lines, name, given, LIMIT)  # type: ignore[arg-type]
+            found[:, r] = np.where(np.isnan(given), demand[:, r], given)
+    return found if (found > demand).any() else None
 
-    data: Floats
-    deadline: Floats
-    users: Codes
-    image: Codes
-    preferred: Codes
-    limit: Floats
-    tables: AccessTables
-    limited: tuple[str, ...] = ()
 
-    @classmethod
-    def empty_cells(cls, count: int, resources: int, tables: AccessTables, limited: tuple[str, ...]) -> AccessColumns:
-        """``count`` rows in which nothing is given."""
-        codes = {name: np.zeros(count, np.int32) for name in EXPECTED}
-        limit = np.full((count, resources if limited else 0), np.nan)
-        return cls(np.zeros(count), np.full(count, np.inf), **codes, limit=limit, tables=tables, limited=limited)
+def accesses(
+    count: int, codes: Mapping[str, Codes], numbers: Mapping[str, Floats], tables: Mapping[str, Distinct[Any]]
+) -> tuple[Codes, tuple[Access, ...]] | None:
+    """Each row's index among the distinct accesses; ``None`` where nobody says anything.
 
-    def check(self, demand: Floats, lines: NDArray[np.int64] | None, problems: Problems) -> None:
-        """Add to ``problems`` every number out of range."""
-        largest = 1e15
-        for name, wrong in (
-            ("data", ~((self.data >= 0) & (self.data <= largest))),
-            ("deadline", ~((self.deadline > 0) & ((self.deadline <= largest) | np.isinf(self.deadline)))),
-        ):
-            problems.add_rows(wrong, lines, name, getattr(self, name), NUMBERS[name][0])
-        for r in range(self.limit.shape[1]):
-            given = self.limit[:, r]
-            wrong = ~np.isnan(given) & ~((given >= demand[:, r]) & (given <= largest))
-            problems.add_rows(wrong, lines, self.limited[r], given, LIMIT)  # type: ignore[arg-type]
-
-    def limits(self, demand: Floats) -> Floats | None:
-        """Shape (n, resources), or ``None`` where nobody has one above its demand."""
-        if not self.limit.shape[1]:
-            return None
-        found = np.where(np.isnan(self.limit), demand, self.limit)
-        return found if (found > demand).any() else None
-
-    def accesses(self) -> tuple[Codes, tuple[Access, ...]] | None:
-        """Each row's index among the distinct accesses; ``None`` where nobody says anything."""
-        if not (self.data.any() or np.isfinite(self.deadline).any() or any(getattr(self, n).any() for n in EXPECTED)):
-            return None
-        columns = (self.data, self.deadline, self.users, self.image, self.preferred)
-        found, index = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
-        users, images, preferred = self.tables.users.values, self.tables.image.values, self.tables.preferred.values
-        made = [
-            Access(data, images[int(image)], users[int(user)], preferred[int(prefers)], deadline)
-            for data, deadline, user, image, prefers in found.tolist()
-        ]
-        return index.reshape(-1).astype(np.int32), tuple(made)
+    ``codes`` and ``numbers`` are columns by name, as far as the file has them; ``tables`` what codes stand for.
+    """
+    amounts = [numbers.get(name, np.full(count, empty)) for name, empty in AMOUNTS.items()]
+    words = [codes.get(name, np.zeros(count, np.int32)) for name in WORDS]
+    if not (amounts[0].any() or np.isfinite(amounts[1]).any() or any(one.any() for one in words)):
+        return None
+    found, index = np.unique(np.stack([*amounts, *words], axis=1), axis=0, return_inverse=True)
+    users, images, preferred = (tables[name].values for name in WORDS)
+    made = [
+        Access(data, images[int(image)], users[int(user)], preferred[int(prefers)], deadline)
+        for data, deadline, user, image, prefers in found.tolist()
+    ]
+    return index.reshape(-1).astype(np.int32), tuple(made)

@@ -20,11 +20,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from typing import TypeVar, cast, get_args
+from typing import TypeVar, cast
 
 from slacktide.inputs.columns.cells import parse_integer
-from slacktide.inputs.columns.terms import QUOTED, format_term, parse_term
-from slacktide.model import NO_CONSTRAINT, Budget, Preference, Rule, Term, Topology
+from slacktide.inputs.columns.terms import QUOTED, format_term, parse_term, pieces, unquote
+from slacktide.model import NO_CONSTRAINT, Budget, Preference, Rule, Topology
 from slacktide.model.host_events import Carried
 from slacktide.model.placement import CLUSTER, HOST, RuleKind
 
@@ -53,173 +53,95 @@ NamedBudget = tuple[str, Bound | None]
 
 _TOPOLOGIES = {"host": HOST, "cluster": CLUSTER}
 _BOUNDS = ("max-unavailable", "min-available")
-_KINDS = get_args(RuleKind)
 _PLAIN = r'[^\s";()]+'
 _IS_PLAIN = re.compile(_PLAIN)
-_WORD = re.compile(rf"\s*(?:({QUOTED})|({_PLAIN}))")
-_IN_PARENTHESES = re.compile(rf'\s*\(((?:{QUOTED}|[^"()])*)\)')
-_UP_TO_SEMICOLON = re.compile(rf'((?:{QUOTED}|[^";()])*)')
+_WORD = rf"(?:{QUOTED}|{_PLAIN})"
+_NUMBER = r"[-+]?[0-9]+"
+_BY = rf"by\s+({_WORD})"
+_WITHIN = rf'(?:\s+within\s*\(((?:{QUOTED}|[^"()])*)\))?\s*'
+_MARKS = re.compile(rf"\s*(?:{_WORD}(?:\s+{_WORD})*)?\s*")
+_COUNTED = re.compile(rf"\s*({_NUMBER})\s+({_WORD})\s*")
+_RULE = re.compile(rf"\s*(near|away|spread)\s+({_WORD})\s+{_BY}(?:\s+([0-9]+))?(?:\s+min\s+({_NUMBER}))?{_WITHIN}")
+_PREFERENCE = re.compile(
+    rf'\s*({_NUMBER})\s+(?:if(?=[\s("])\s*(?:\(((?:{QUOTED}|[^"()])*)\)|((?:{QUOTED}|[^";()])*))\s*'
+    rf"|({_WORD})\s+{_BY}{_WITHIN})"
+)
+_BUDGET = re.compile(rf"\s*({_WORD})(?:\s+({'|'.join(_BOUNDS)})\s+({_NUMBER}))?\s*")
 
 
-class _Text:
-    """A cell, read word by word from its beginning."""
-
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.position = 0
-
-    def take(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern matches here, which is then behind."""
-        match = pattern.match(self.text, self.position)
-        self.position = self.position if match is None else match.end()
-        return match
-
-    def rest(self) -> str:
-        return self.text[self.position :].strip()
-
-    def unexpected(self) -> ValueError:
-        return ValueError(f"not understood from {self.rest()!r} on")
-
-    def word(self) -> tuple[str, bool]:
-        """The next word, and whether it was quoted."""
-        match = self.take(_WORD)
-        if match is None:
-            raise self.unexpected()
-        quoted, plain = match.groups()
-        word = plain if quoted is None else str(json.loads(quoted, strict=False))
-        if not word:
-            raise ValueError("a word is empty")
-        return word, quoted is not None
-
-    def plain(self, *expected: str) -> bool:
-        """Whether one of these words, unquoted, is next; if so, it is behind."""
-        before = self.position
-        if self.rest() and self.rest()[0] not in ";()" and self.word() in [(word, False) for word in expected]:
-            return True
-        self.position = before
-        return False
-
-    def require(self, expected: str) -> None:
-        if not self.plain(expected):
-            raise self.unexpected()
-
-    def number(self, least: int, most: int) -> int:
-        word, quoted = self.word()
-        number = parse_integer(word)
-        if quoted or not least <= number <= most:
-            raise ValueError(f"{word!r} is no whole number from {least} to {most}")
-        return number
-
-    def term(self) -> Term:
-        """A term in parentheses."""
-        match = self.take(_IN_PARENTHESES)
-        if match is None:
-            raise self.unexpected()
-        return parse_term(match.group(1))
-
-    def topology(self) -> tuple[str, bool]:
-        """What stands behind ``by``."""
-        self.require("by")
-        word, quoted = self.word()
-        if not quoted and word in _TOPOLOGIES:
-            return _TOPOLOGIES[word], quoted
-        if word == CLUSTER:
-            raise ValueError(f"{word!r} is no attribute; 'by cluster' means all hosts")
-        return word, quoted
-
-    def within(self) -> Term:
-        return self.term() if self.plain("within") else NO_CONSTRAINT
+def _named(word: str) -> str:
+    """A word of a cell. Raises :class:`ValueError` for an empty one."""
+    if not (found := unquote(word)):
+        raise ValueError("a word is empty")
+    return found
 
 
-def _list(text: str, one: Callable[[_Text], T]) -> tuple[T, ...]:
-    """Every ``;``-separated piece of ``text``; a semicolon at the end is harmless."""
-    found, source = [], _Text(text)
-    while source.rest():
-        found.append(one(source))
-        if source.rest() and source.take(re.compile(r"\s*;")) is None:
-            raise source.unexpected()
-    return tuple(found)
+def _number(text: str, least: int, most: int) -> int:
+    if not least <= (number := parse_integer(text)) <= most:
+        raise ValueError(f"{text!r} is no whole number from {least} to {most}")
+    return number
+
+
+def _topology(word: str, within: str | None) -> Topology:
+    """What stands behind ``by``, and in the parentheses behind ``within``."""
+    key = _TOPOLOGIES[word] if word in _TOPOLOGIES else _named(word)
+    if key == CLUSTER and word not in _TOPOLOGIES:
+        raise ValueError(f"{word!r} is no attribute; 'by cluster' means all hosts")
+    return Topology(key, NO_CONSTRAINT if within is None else parse_term(within))
 
 
 def parse_marks(text: str) -> tuple[str, ...]:
     """The marks written as ``text``. Raises :class:`ValueError` on bad syntax or a mark given twice."""
-    found, source = [], _Text(text)
-    while source.rest():
-        mark, _ = source.word()
-        if mark in found:
-            raise ValueError(f"mark {mark!r} is given twice")
-        found.append(mark)
-    return tuple(found)
+    if _MARKS.fullmatch(text) is None:
+        raise ValueError(f"not understood: {text!r}")
+    found = tuple(map(_named, re.findall(_WORD, text)))
+    if len(set(found)) < len(found):
+        raise ValueError("a mark is given twice")
+    return found
 
 
 def parse_counted(text: str) -> Carried:
     """How many carry each mark, written as ``text``, one mark at least. Raises :class:`ValueError`."""
-    found = _list(text, _counted)
+    found = tuple((_named(mark), _number(count, 0, MOST)) for count, mark in pieces(text, _COUNTED))
     if not found or len(dict(found)) < len(found):
         raise ValueError("no mark, or one twice")
     return found
 
 
-def _counted(source: _Text) -> tuple[str, int]:
-    count = source.number(0, MOST)
-    return source.word()[0], count
-
-
 def parse_rules(text: str) -> tuple[Rule, ...]:
     """The rules written as ``text``. Raises :class:`ValueError` when they are none."""
-    return _list(text, _rule)
-
-
-def _rule(source: _Text) -> Rule:
-    for kind in _KINDS:
-        if source.plain(kind):
-            break
-    else:
-        raise source.unexpected()
-    mark, _ = source.word()
-    key, _ = source.topology()
-    skew = least_domains = 1
-    if kind == "spread":
-        if source.rest()[:1].isdecimal():
-            skew = source.number(1, MOST)
-        if source.plain("min"):
-            least_domains = source.number(1, MOST)
-    return Rule(kind, mark, Topology(key, source.within()), skew, least_domains)
+    found = []
+    for kind, mark, key, skew, domains, within in pieces(text, _RULE):
+        if (skew or domains) and kind != "spread":
+            raise ValueError(f"{kind} has no numbers")
+        numbers = [1 if one is None else _number(one, 1, MOST) for one in (skew, domains)]
+        found.append(Rule(cast(RuleKind, kind), _named(mark), _topology(key, within), *numbers))
+    return tuple(found)
 
 
 def parse_preferences(text: str) -> tuple[Preference, ...]:
     """The preferences written as ``text``. Raises :class:`ValueError` when they are none."""
-    return _list(text, _preference)
-
-
-def _preference(source: _Text) -> Preference:
-    weight = source.number(-MOST_WEIGHT, MOST_WEIGHT)
-    if source.plain("if"):
-        if source.rest().startswith("("):
-            return Preference(weight, term=source.term())
-        match = source.take(_UP_TO_SEMICOLON)
-        if match is None or not match.group(1).strip():
-            raise source.unexpected()
-        return Preference(weight, term=parse_term(match.group(1)))
-    mark, _ = source.word()
-    key, _ = source.topology()
-    return Preference(weight, mark, Topology(key, source.within()))
+    found = []
+    for number, several, one, mark, key, within in pieces(text, _PREFERENCE):
+        weight = _number(number, -MOST_WEIGHT, MOST_WEIGHT)
+        if mark is not None:
+            found.append(Preference(weight, _named(mark), _topology(key, within)))
+        elif several is None and not one.strip():
+            raise ValueError("no constraint behind if")
+        else:
+            found.append(Preference(weight, term=parse_term(one if several is None else several)))
+    return tuple(found)
 
 
 def parse_budget(text: str) -> NamedBudget | None:
     """The budget written as ``text``, ``None`` where nothing is. Raises :class:`ValueError` when it is none."""
-    source = _Text(text)
-    if not source.rest():
+    if not text.strip():
         return None
-    name, _ = source.word()
-    bound: Bound | None = None
-    for word in _BOUNDS:
-        if source.plain(word):
-            bound = word, source.number(0, MOST)
-            break
-    if source.rest():
-        raise source.unexpected()
-    return name, bound
+    match = _BUDGET.fullmatch(text)
+    if match is None:
+        raise ValueError(f"not understood: {text!r}")
+    name, bound, number = match.groups()
+    return _named(name), None if bound is None else (bound, _number(number, 0, MOST))
 
 
 def budget_of(name: str, bound: Bound) -> Budget:

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 T = TypeVar("T")
+Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 

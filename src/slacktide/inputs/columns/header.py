@@ -10,27 +10,11 @@ from slacktide.inputs.problems import Problems
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
 MEMBER_COLUMNS = ("request",)
-RESIZE_COLUMNS = ("resize",)
-PAST_COLUMNS = ("lost",)
-GRACE_COLUMNS = ("grace",)
-UNREADY_COLUMNS = ("unready",)
-AFFINITY_COLUMNS = ("marks", "rules", "preferences", "budget")
-ACCESS_COLUMNS = ("users", "data", "image", "preferred", "deadline")
 UNREAD_COLUMNS = ("user",)
 """Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
 WORKLOAD_OPTIONAL = (
-    *("job", "anti_affinity", "constraints"),
-    *(
-        *REQUEST_COLUMNS,
-        *MEMBER_COLUMNS,
-        *RESIZE_COLUMNS,
-        *PAST_COLUMNS,
-        *GRACE_COLUMNS,
-        *UNREADY_COLUMNS,
-        *AFFINITY_COLUMNS,
-        *ACCESS_COLUMNS,
-        *UNREAD_COLUMNS,
-    ),
+    *("job", "anti_affinity", "constraints", *REQUEST_COLUMNS, *MEMBER_COLUMNS, "resize", "lost", "grace", "unready"),
+    *("marks", "rules", "preferences", "budget", "users", "data", "image", "preferred", "deadline", *UNREAD_COLUMNS),
 )
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)

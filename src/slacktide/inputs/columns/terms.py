@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import cast
+from typing import Any, cast
 
 from slacktide.model import Constraint, Term
 from slacktide.model.constraint import OPERATORS, Operator
@@ -34,8 +34,8 @@ _IS_PLAIN = re.compile(_PLAIN)
 def parse_term(text: str) -> Term:
     """The term written as ``text``. Raises :class:`ValueError` when it is not one."""
     found = [
-        Constraint(_unquote(key), cast(Operator, operator), _unquote(value))
-        for key, operator, value in _pieces(text, _CONSTRAINT)
+        Constraint(unquote(key), cast(Operator, operator), unquote(value))
+        for key, operator, value in pieces(text, _CONSTRAINT)
     ]
     return Term(tuple(found))
 
@@ -43,10 +43,10 @@ def parse_term(text: str) -> Term:
 def parse_attributes(text: str) -> dict[str, str]:
     """The attributes written as ``text``. Raises :class:`ValueError` on bad syntax or a key given twice."""
     found: dict[str, str] = {}
-    for key, value in _pieces(text, _ATTRIBUTE):
-        if (word := _unquote(key)) in found:
+    for key, value in pieces(text, _ATTRIBUTE):
+        if (word := unquote(key)) in found:
             raise ValueError(f"attribute {word!r} is given twice")
-        found[word] = _unquote(value)
+        found[word] = unquote(value)
     return found
 
 
@@ -69,7 +69,7 @@ def format_attributes(attributes: Mapping[str, str]) -> str:
     return "; ".join(f"{_quote(key)}={_quote(value)}" for key, value in attributes.items())
 
 
-def _pieces(text: str, piece: re.Pattern[str]) -> list[tuple[str, ...]]:
+def pieces(text: str, piece: re.Pattern[str]) -> list[tuple[str | Any, ...]]:
     """Every ``;``-separated piece of ``text``, split into its parts."""
     if not text.strip():
         return []
@@ -95,5 +95,6 @@ def _quote(word: str, in_parentheses: bool = False) -> str:
     return word if plain else json.dumps(word, ensure_ascii=False)
 
 
-def _unquote(word: str) -> str:
+def unquote(word: str) -> str:
+    """A word of a cell without its quotes. Raises :class:`ValueError`."""
     return str(json.loads(word, strict=False)) if word.startswith('"') else word

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.access import AccessColumns
-from slacktide.inputs.columns.affinity import AffinityColumns
-from slacktide.inputs.columns.cells import Floats, Integers
+from slacktide.inputs.columns.cells import Codes, Floats, Integers
 from slacktide.inputs.columns.instances import RequestColumns
+from slacktide.inputs.columns.texts import Tables
 from slacktide.model import (
     ALWAYS_READY,
     NEVER_RESIZED,
@@ -34,9 +32,10 @@ class WorkloadColumns:
     """A workload as read: rows in the order of the file, values not yet checked.
 
     ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
-    where the file has none of their columns; ``request`` is made of them. Likewise ``affinity``, of which
-    ``placement``, ``budget`` and what they point at are made, and ``access_cells``, of which ``access`` and
-    ``limit`` are made.
+    where the file has none of their columns; ``request`` is made of them. ``codes`` and ``numbers`` are further columns
+    of texts and of numbers that the file has, by name; ``tables`` says what codes stand for, ``limits`` names the
+    column of limits of each resource, where there is any. Of these are made the fields below them, of which those that
+    are ``None`` say nothing.
     """
 
     ids: Integers
@@ -54,7 +53,10 @@ class WorkloadColumns:
     demand_names: tuple[str, ...] = ()
     requests: RequestColumns | None = None
     request: NDArray[np.int32] | None = None
-    affinity: AffinityColumns | None = None
+    codes: dict[str, Codes] = field(default_factory=dict)
+    numbers: dict[str, Floats] = field(default_factory=dict)
+    tables: Tables = field(default_factory=Tables)
+    limits: tuple[str, ...] = ()
     placement: NDArray[np.int32] | None = None
     placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
     budget: NDArray[np.int32] | None = None
@@ -63,7 +65,6 @@ class WorkloadColumns:
     resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
     lost: NDArray[np.int32] | None = None
     losses: tuple[Past, ...] = (NOTHING_LOST,)
-    access_cells: AccessColumns | None = None
     access: NDArray[np.int32] | None = None
     accesses: tuple[Access, ...] = (NO_ACCESS,)
     limit: Floats | None = None
@@ -78,9 +79,10 @@ class WorkloadColumns:
 
     def cut(self, count: int) -> None:
         """Keep the first ``count`` rows: of a CSV file it is known only in the end how many there are."""
-        parts: list[Any] = [self, self.requests, self.affinity, self.access_cells]
-        for part in parts:
+        for part in (self, self.requests):
             for one in fields(part) if part is not None else ():
                 value = getattr(part, one.name)
                 if isinstance(value, np.ndarray):
                     setattr(part, one.name, value[:count])
+        self.codes = {name: one[:count] for name, one in self.codes.items()}
+        self.numbers = {name: one[:count] for name, one in self.numbers.items()}

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from slacktide.inputs.columns import affinity_text, header
 from slacktide.inputs.columns.cells import Distinct, expected_name
 from slacktide.inputs.columns.column_batch import ColumnBatch
-from slacktide.inputs.columns.resizes import Amounts, parse_amounts
+from slacktide.inputs.columns.occasions import Amounts, parse_amounts
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import SECONDS, check_range

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from slacktide.inputs.columns import header
-from slacktide.inputs.columns.access import EXPECTED as ACCESS
 from slacktide.inputs.columns.column_batch import ColumnBatch
+from slacktide.inputs.columns.texts import TEXTS as TEXT_COLUMNS
 from slacktide.inputs.problems import Problems, check_readable, fail
 
 BATCH_ROWS = 65_536
@@ -96,10 +96,7 @@ class ParquetFile:
 
 WHOLE = ("id", "job", "instances", "completions", "parallelism", *header.MEMBER_COLUMNS)
 FLAGS = ("anti_affinity",)
-TEXTS = (
-    *("class", "constraints", "name", "attributes", "kind", "approach", "scale"),
-    *(*header.RESIZE_COLUMNS, *header.PAST_COLUMNS, *header.UNREADY_COLUMNS, *header.AFFINITY_COLUMNS, *ACCESS),
-)
+TEXTS = ("class", "name", "attributes", "kind", "approach", *TEXT_COLUMNS)
 
 
 def check_types(schema: Any, problems: Problems) -> None:

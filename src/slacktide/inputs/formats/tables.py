@@ -6,25 +6,32 @@ A file is read batch by batch into arrays of the final size: 25 million rows nee
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from slacktide.inputs.columns import access, affinity, header, instances, losses, members, resizes, unreadiness
-from slacktide.inputs.columns.access import AccessColumns, AccessTables
-from slacktide.inputs.columns.affinity import AffinityColumns, AffinityTables
+from slacktide.inputs.columns import access, header, instances, members
 from slacktide.inputs.columns.cells import Distinct, Integers, expected_name
 from slacktide.inputs.columns.column_batch import ColumnBatch, is_text
-from slacktide.inputs.columns.terms import EXPECTED_ATTRIBUTES, EXPECTED_CONSTRAINTS, parse_attributes, parse_term
+from slacktide.inputs.columns.terms import EXPECTED_ATTRIBUTES, EXPECTED_CONSTRAINTS, parse_attributes
+from slacktide.inputs.columns.texts import TEXTS, Tables
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
-from slacktide.model import Hosts, Past, Resizing, ServiceClass, Term, Unreadiness, Workload
+from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.model.resting import LEAST, Room, ordinary, resting
+
+NUMBERS = {
+    "grace": (SECONDS, 0.0),
+    "data": (access.DATA, access.AMOUNTS["data"]),
+    "deadline": (access.DEADLINE, access.AMOUNTS["deadline"]),
+}
+"""By further column of numbers, beside those of limits: what its cells may hold, and what an empty one means."""
+ELSEWHERE = ("constraints", "scale")
+"""Columns of texts that have a place of their own among the columns of a workload."""
 
 
 class TableFile(Protocol):
@@ -39,19 +46,6 @@ class TableFile(Protocol):
         """The rows in order, some at a time."""
 
 
-@dataclass(slots=True)
-class Tables:
-    """What the cells of one file say."""
-
-    terms: Distinct[Term] = field(default_factory=lambda: Distinct(parse_term))
-    scales: Distinct[instances.Scale] = field(default_factory=lambda: Distinct(instances.parse_scale))
-    resizings: Distinct[Resizing] = field(default_factory=lambda: Distinct(resizes.parse))
-    spells: Distinct[Unreadiness] = field(default_factory=lambda: Distinct(unreadiness.parse))
-    losses: Distinct[Past] = field(default_factory=lambda: Distinct(losses.parse))
-    affinity: AffinityTables = field(default_factory=AffinityTables)
-    access: AccessTables = field(default_factory=AccessTables)
-
-
 def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
     """A workload from CSV or Parquet, its columns in files where it ``rests``; raises :class:`InputError`."""
     return workload_of(opened(path), classes, rests)
@@ -59,50 +53,29 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = F
 
 def workload_of(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
     """As :func:`read_workload`, from what is opened already."""
-    tables = Tables()
-    columns = empty_columns(file, file.rows, tables, resting if rests and file.rows >= LEAST else ordinary)
+    columns = empty_columns(file, file.rows, Tables(), resting if rests and file.rows >= LEAST else ordinary)
     count = 0
     for batch in file.batches():
-        fill(columns, slice(count, count + len(batch)), batch, classes, tables)
+        fill(columns, slice(count, count + len(batch)), batch, classes)
         count += len(batch)
         columns.let_go()
     columns.cut(count)
-    name_values(columns, tables)
     return to_workload(columns, classes, file.problems)
 
 
-def fill(
-    columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...], tables: Tables
-) -> None:
+def fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...]) -> None:
     """Copies all columns of a batch to their place."""
-    _fill(columns, rows, batch, classes, tables)
+    _fill(columns, rows, batch, classes)
     if columns.requests is not None:
-        _fill_requests(columns.requests, rows, batch, tables.scales)
+        _fill_requests(columns.requests, rows, batch, columns.tables["scale"])
         if columns.requests.member is not None:
             columns.requests.member[rows] = members.read(batch, columns.ids[rows])
-    if columns.affinity is not None:
-        for name, expected in affinity.EXPECTED.items():
-            if name in batch:
-                number = getattr(columns.affinity.tables, name).number
-                getattr(columns.affinity, name)[rows] = batch.coded(name, expected, number)
-    if columns.resize is not None:
-        columns.resize[rows] = batch.coded(resizes.COLUMN, resizes.EXPECTED, tables.resizings.number)
-    if columns.lost is not None:
-        columns.lost[rows] = batch.coded(losses.COLUMN, losses.EXPECTED, tables.losses.number)
-    if columns.unready is not None:
-        columns.unready[rows] = batch.coded(unreadiness.COLUMN, unreadiness.EXPECTED, tables.spells.number)
-    if columns.grace is not None:
-        columns.grace[rows] = batch.floats("grace", SECONDS, empty=0.0)
-    if columns.access_cells is not None:
-        _fill_accesses(columns.access_cells, rows, batch)
-
-
-def name_values(columns: WorkloadColumns, tables: Tables) -> None:
-    """Says what the numbers in the columns stand for, once all rows have been filled in."""
-    columns.terms, columns.resizings = tables.terms.values, tables.resizings.values
-    columns.losses, columns.spells = tables.losses.values, tables.spells.values
-    if columns.requests is not None:
-        columns.requests.scales = tables.scales.values
+    for name, codes in columns.codes.items():
+        codes[rows] = batch.coded(name, TEXTS[name].expected, columns.tables[name].number)
+    for name, values in columns.numbers.items():
+        expected, empty = NUMBERS.get(name, (access.LIMIT, np.nan))
+        values[rows] = found = batch.floats(name, expected, empty)
+        batch.refuse(np.isnan(found) & batch.filled(name), name, expected)
 
 
 def read_hosts(path: Path) -> Hosts:
@@ -158,12 +131,10 @@ def _opened(
 
 def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordinary) -> WorkloadColumns:
     """Room for ``count`` rows, with the columns that the file has."""
-    names = file.names
-    amounts, limited = header.demand_columns(names), header.limit_columns(names)
-
-    def has(some: tuple[str, ...]) -> bool:
-        return any(name in names for name in some)
-
+    names, limits = file.names, header.limit_columns(file.names)
+    amounts = header.demand_columns(names)
+    of_requests = any(name in names for name in (*header.REQUEST_COLUMNS, *header.MEMBER_COLUMNS))
+    members = any(name in names for name in header.MEMBER_COLUMNS)
     return WorkloadColumns(
         ids=room(count, np.int64),
         admission=room(count, np.float64),
@@ -174,26 +145,18 @@ def empty_columns(file: TableFile, count: int, tables: Tables, room: Room = ordi
         anti_affinity=room(count, np.bool_),
         term=room(count, np.int32),
         resources=header.resource_names(amounts),
-        terms=(),
+        terms=tables["constraints"].values,  # so far
         lines=np.empty(count, np.int64) if file.numbered_by_line else None,
         demand_names=amounts,
-        requests=instances.RequestColumns.empty_cells(count, members=has(header.MEMBER_COLUMNS))
-        if has((*header.REQUEST_COLUMNS, *header.MEMBER_COLUMNS))
-        else None,
-        affinity=AffinityColumns.empty_cells(count, tables.affinity) if has(header.AFFINITY_COLUMNS) else None,
-        resize=np.zeros(count, np.int32) if has(header.RESIZE_COLUMNS) else None,
-        lost=np.zeros(count, np.int32) if has(header.PAST_COLUMNS) else None,
-        unready=np.zeros(count, np.int32) if has(header.UNREADY_COLUMNS) else None,
-        grace=np.zeros(count) if has(header.GRACE_COLUMNS) else None,
-        access_cells=AccessColumns.empty_cells(count, len(limited), tables.access, limited)
-        if limited or has(header.ACCESS_COLUMNS)
-        else None,
+        requests=instances.RequestColumns.empty_cells(count, members=members) if of_requests else None,
+        codes={name: np.zeros(count, np.int32) for name in TEXTS if name in names and name not in ELSEWHERE},
+        numbers={name: np.zeros(count) for name in (*NUMBERS, *limits) if name in names},
+        tables=tables,
+        limits=limits,
     )
 
 
-def _fill(
-    columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...], tables: Tables
-) -> None:
+def _fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...]) -> None:
     """Copies the columns that every workload has to their place."""
     if columns.lines is not None:
         columns.lines[rows] = batch.lines
@@ -205,7 +168,7 @@ def _fill(
     known = {one.name: index for index, one in enumerate(classes)}
     columns.service_class[rows] = batch.coded("class", lambda text: expected_name(text, list(known)), known.__getitem__)
     if "constraints" in batch:
-        columns.term[rows] = batch.coded("constraints", EXPECTED_CONSTRAINTS, tables.terms.number)
+        columns.term[rows] = batch.coded("constraints", EXPECTED_CONSTRAINTS, columns.tables["constraints"].number)
     columns.job[rows] = columns.ids[rows]
     if "job" in batch:
         given = batch.filled("job")
@@ -240,18 +203,3 @@ def _counts(batch: ColumnBatch, name: str) -> Integers:
     batch.refuse(wrong, name, instances.COUNT)
     found[wrong] = 0
     return found
-
-
-def _fill_accesses(columns: AccessColumns, rows: slice, batch: ColumnBatch) -> None:
-    """Copies the columns about limits, users, images and data, as far as the file has them, to their place."""
-    for name, expected in access.EXPECTED.items():
-        if name in batch:
-            getattr(columns, name)[rows] = batch.coded(name, expected, getattr(columns.tables, name).number)
-    for name, (expected, empty) in access.NUMBERS.items():
-        if name in batch:
-            getattr(columns, name)[rows] = batch.floats(name, expected, empty)
-    for r, name in enumerate(columns.limited):
-        if name in batch:
-            limits = batch.floats(name, access.LIMIT, np.nan)
-            columns.limit[rows, r] = limits
-            batch.refuse(np.isnan(limits) & batch.filled(name), name, access.LIMIT)

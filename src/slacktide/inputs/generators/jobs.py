@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.instances import MOST
 from slacktide.inputs.generators.api import Generator, Parameter, Value
-from slacktide.inputs.generators.light import CHUNK, CORES, LARGEST, MEMORY_PER_CORE, class_indices, equal_hosts
+from slacktide.inputs.generators.light import CHUNK, CORES, LARGEST, MACHINE, MEMORY_PER_CORE, class_indices
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import AGGREGATED, APPROACHES, DEFAULT_CLASSES, Hosts, Requests, Workload
 
 MIXED = "mixed"
@@ -58,7 +59,7 @@ def _make(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], H
         classes=tuple(class_indices(str(values["classes"]))),
         seed=seed,
     )
-    return _pieces(load), equal_hosts(hosts)
+    return _pieces(load), equal_hosts(hosts, MACHINE)
 
 
 def _sizes(mean: float, hosts: int) -> Integers:
@@ -124,9 +125,6 @@ def _piece(load: _Load, first: int, count: int, now: float, rng: np.random.Gener
             batch=batch,
             approach=approach,
             parallelism=np.where(batch & (load.parallelism < size), load.parallelism, 0),
-            scale_time=np.zeros(0),
-            scale_request=np.zeros(0, np.int32),
-            scale_replicas=np.zeros(0, np.int64),
         ),
     )
 

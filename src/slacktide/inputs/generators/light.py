@@ -9,23 +9,14 @@ import numpy as np
 from slacktide.errors import ConfigError
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.generators.api import Generator, Parameter, Value
+from slacktide.inputs.rows import equal_hosts
 from slacktide.model import DEFAULT_CLASSES, Hosts, Workload
 
 CORES = 8
-MEMORY = 16.0  # GB
+MACHINE = {"cpu": CORES, "memory": 16.0}  # GB
 MEMORY_PER_CORE = 1.5  # less than the hosts' 2 GB per core, so that CPU binds
 LARGEST = 4  # cores of a request: 1 to 4, equally likely
 CHUNK = 524_288
-
-
-def equal_hosts(count: int) -> Hosts:
-    """Hosts of 8 cores and 16 GB, without attributes."""
-    return Hosts(
-        ids=np.arange(1, count + 1),
-        names=tuple(f"host-{number}" for number in range(1, count + 1)),
-        capacity=np.tile([float(CORES), MEMORY], (count, 1)),
-        attributes=({},) * count,
-    )
 
 
 def _make(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
@@ -33,7 +24,7 @@ def _make(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], H
     # Little's law: rate * life * mean demand = load * capacity.
     rate = float(values["load"]) * count * CORES / ((1 + LARGEST) / 2 * float(values["life"]))
     classes = class_indices(str(values["classes"]))
-    return _chunks(int(values["requests"]), rate, float(values["life"]), classes, seed), equal_hosts(count)
+    return _chunks(int(values["requests"]), rate, float(values["life"]), classes, seed), equal_hosts(count, MACHINE)
 
 
 def class_indices(text: str) -> list[int]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from slacktide.inputs.generators.api import Generator, Parameter, Value
-from slacktide.inputs.rows import select
+from slacktide.inputs.rows import equal_hosts, select
 from slacktide.model import APPROACHES, DEFAULT_CLASSES, Hosts, Requests, ServiceClass, Workload
 
 HOSTS = 20
@@ -22,12 +22,7 @@ CLASSES = (ServiceClass("first", 1.0, 1), ServiceClass("second", 0.95, 2), Servi
 
 
 def _hosts(count: int = HOSTS, cpu: float = CAPACITY) -> Hosts:
-    return Hosts(
-        ids=np.arange(1, count + 1),
-        names=tuple(f"host-{number}" for number in range(1, count + 1)),
-        capacity=np.tile([cpu, CAPACITY], (count, 1)),
-        attributes=({},) * count,
-    )
+    return equal_hosts(count, {"cpu": cpu, "memory": CAPACITY})
 
 
 def _requests(
@@ -71,9 +66,6 @@ def _run_3(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], 
         batch=np.zeros(count, np.bool_),
         approach=np.full(count, APPROACHES.index(str(values["approach"])), np.int8),
         parallelism=np.zeros(count, np.int64),
-        scale_time=np.zeros(0),
-        scale_request=np.zeros(0, np.int32),
-        scale_replicas=np.zeros(0, np.int64),
     )
     request = np.repeat(np.arange(count, dtype=np.int32), INSTANCES)
     return iter([replace(both, request=request, requests=requests)]), _hosts(5, 4.0)

@@ -5,14 +5,17 @@ setting may not be is refused with :class:`ConfigError`. docs/traces.md says wha
 """
 
 from slacktide.inputs.prepare.activity import Spans, spans
-from slacktide.inputs.prepare.admission import FIRST_REDUCTION, Admission, Refusals, admit, first_limit_of
-from slacktide.inputs.prepare.admission_pieces import AdmissionInPieces
+from slacktide.inputs.prepare.admission import (
+    FIRST_REDUCTION,
+    Admission,
+    AdmissionInPieces,
+    Refusals,
+    admit,
+    first_limit_of,
+)
+from slacktide.inputs.prepare.changes import scale, thin, thin_pieces, window, window_pieces
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, host_sets, keep_share, remove_hosts
-from slacktide.inputs.prepare.peak import Peak, peak
-from slacktide.inputs.prepare.piecewise import peak_of_pieces, thin_pieces, window_pieces
-from slacktide.inputs.prepare.scaling import scale
-from slacktide.inputs.prepare.thinning import thin
-from slacktide.inputs.prepare.windows import window
+from slacktide.inputs.prepare.peak import Peak, peak, peak_of_pieces
 
 __all__ = [
     "FIRST_REDUCTION",

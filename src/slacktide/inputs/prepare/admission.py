@@ -1,18 +1,22 @@
-"""Offline admission: the part of a workload that a set of hosts could carry."""
+"""Offline admission: the part of a workload that a set of hosts could carry.
+
+A workload may come piece by piece: who is active is all that is carried on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
+from slacktide.inputs.align import align
 from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import select
-from slacktide.inputs.statistics import homeless
+from slacktide.inputs.statistics import Homes
 from slacktide.model import Hosts, Workload
 
 FIRST_REDUCTION = 0.2
@@ -62,47 +66,9 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
     Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
     are none, and where nothing is admitted.
     """
-    from slacktide.kernels import offline_admission as kernel  # here: no other preparation needs what is compiled
-
-    first_limit = first_limit_of(limit, first_limit)
-    nowhere, large = homeless(workload, hosts)
-    request = np.arange(len(workload)) if workload.request is None else workload.request.astype(np.int64)
-    count = len(workload) if workload.requests is None else len(workload.requests)
-    verdict = np.zeros(count, np.int8)
-    verdict[request[large]] = TOO_LARGE
-    verdict[request[nowhere]] = NO_HOST
-    claims = _claims(workload, spans(workload), request, count)
-    total = hosts.capacity.sum(axis=0) * (1 + SLACK)
-    order = np.argsort(claims.start, kind="stable")  # requests may be listed in another order than they are admitted
-    place = np.empty(count, np.int64)
-    place[order] = np.arange(count)
-    sorted_verdict = verdict[order]
-    kernel.within_limits(
-        claims.start[order],
-        claims.amount[order],
-        claims.release_time,
-        place[claims.release_of],
-        claims.release,
-        np.argsort(claims.release_time, kind="stable"),
-        float(claims.start.min(initial=np.inf)),
-        first_limit * total,
-        limit * total,
-        np.zeros(len(total)),
-        sorted_verdict,
-    )
-    verdict = sorted_verdict[place]
-    admitted = verdict == kernel.ADMITTED
-    if not admitted.any():
-        raise none_admitted(limit, count)
-    return Admission(
-        workload=select(workload, np.flatnonzero(admitted[request])),
-        **refusals(verdict, claims.start == claims.start.min(), workload.resources),
-    )
-
-
-def none_admitted(limit: float, count: int) -> ConfigError:
-    """The error for a limit that admits none of ``count`` requests."""
-    return ConfigError(f"limit: found {limit:g}, expected one that admits a request; none of {count} was")
+    made = AdmissionInPieces([workload], hosts, limit=limit, first_limit=first_limit)
+    (kept,) = made
+    return Admission(workload=kept, **asdict(made.refused))
 
 
 def refusals(verdict: NDArray[np.int8], at_first: NDArray[np.bool_], resources: Sequence[str]) -> dict[str, Any]:
@@ -185,3 +151,106 @@ def _most_at_once(
         by_time = np.argsort(times, kind="stable")
         most[place] = np.maximum(np.cumsum(change[by_time], axis=0).max(axis=0), 0.0)
     return most
+
+
+class AdmissionInPieces:
+    """What :func:`admit` does, for pieces in order of admission: every row a request of its own, or all in one piece.
+
+    Iterate over it once: it gives the admitted rows of each piece that has some, and raises :class:`ConfigError` in
+    the end where none had. Then ``admitted`` and ``refused`` say how many requests. Pieces and ``hosts`` need not have
+    the same resources: they are aligned as :func:`slacktide.inputs.align` does it, with the files' names.
+    """
+
+    def __init__(
+        self,
+        pieces: Iterable[Workload],
+        hosts: Hosts,
+        *,
+        limit: float = 1.0,
+        first_limit: float | None = None,
+        workload_file: str = "workload",
+        hosts_file: str = "hosts",
+    ) -> None:
+        self._pieces, self._hosts, self._files = pieces, hosts, (workload_file, hosts_file)
+        self._limit, self._first_limit = limit, first_limit_of(limit, first_limit)
+        self.admitted = 0
+        self.refused = Refusals(no_host=0, too_large=0, over_limit={}, at_first=0)
+
+    def __iter__(self) -> Iterator[Workload]:
+        active: _Active | None = None
+        count = 0
+        for piece in self._pieces:
+            requests, machines = align(piece, self._hosts, workload_file=self._files[0], hosts_file=self._files[1])
+            if active is None:
+                active = _Active(requests, machines, self._limit, self._first_limit)
+            rows, refused = active.admit(requests)
+            self.refused = _sum(self.refused, refused)
+            own = len(piece) if piece.requests is None else len(piece.requests)
+            self.admitted += own - refused.refused
+            count += own
+            if len(rows):
+                yield select(requests, rows)
+        if not self.admitted:
+            raise ConfigError(f"limit: found {self._limit:g}, expected one that admits a request; none of {count} was")
+
+
+def _sum(one: Refusals, other: Refusals) -> Refusals:
+    return Refusals(
+        no_host=one.no_host + other.no_host,
+        too_large=one.too_large + other.too_large,
+        over_limit={name: one.over_limit.get(name, 0) + number for name, number in other.over_limit.items()},
+        at_first=one.at_first + other.at_first,
+    )
+
+
+class _Active:
+    """The sum of what is active, and when how much of it is given back: what was admitted and has not ended."""
+
+    def __init__(self, first: Workload, hosts: Hosts, limit: float, first_limit: float) -> None:
+        total = hosts.capacity.sum(axis=0) * (1 + SLACK)
+        self._limits = first_limit * total, limit * total
+        self._homes = Homes(first.terms, hosts)
+        self._first = float(first.admission.min(initial=np.inf))
+        self._used = np.zeros(len(total))
+        self._end, self._demand = np.zeros(0), np.zeros((0, len(total)))
+
+    def admit(self, piece: Workload) -> tuple[NDArray[np.int64], Refusals]:
+        """The rows of the piece that are admitted, and how many requests are refused why."""
+        from slacktide.kernels import offline_admission as kernel  # here: no other preparation needs what is compiled
+
+        request = np.arange(len(piece)) if piece.request is None else piece.request.astype(np.int64)
+        count = len(piece) if piece.requests is None else len(piece.requests)
+        verdict = np.zeros(count, np.int8)
+        nowhere, large = self._homes.missing(piece)
+        verdict[request[large]] = TOO_LARGE
+        verdict[request[nowhere]] = NO_HOST
+        claims = _claims(piece, spans(piece), request, count)
+        order = np.argsort(claims.start, kind="stable")  # requests may be listed in another order than admitted
+        place = np.empty(count, np.int64)
+        place[order] = np.arange(count)
+        # Those of earlier pieces first: releases of one instant stay in the order of the rows.
+        end = np.concatenate([self._end, claims.release_time])
+        release = np.concatenate([self._demand, claims.release])
+        whose = np.concatenate([np.full(len(self._end), -1), place[claims.release_of]])
+        last = float(claims.start.max(initial=-np.inf))
+        due = np.flatnonzero(end <= last)
+        ordered = verdict[order]
+        kernel.within_limits(
+            claims.start[order],
+            claims.amount[order],
+            end,
+            whose,
+            release,
+            due[np.argsort(end[due], kind="stable")],
+            self._first,
+            *self._limits,
+            self._used,
+            ordered,
+        )
+        verdict = ordered[place]
+        admitted = verdict == kernel.ADMITTED
+        kept = np.concatenate([np.ones(len(self._end), np.bool_), admitted[claims.release_of]])
+        later = (end > last) & np.isfinite(end) & kept
+        self._end, self._demand = end[later], release[later]
+        refused = Refusals(**refusals(verdict, claims.start == self._first, piece.resources))
+        return np.flatnonzero(admitted[request]), refused

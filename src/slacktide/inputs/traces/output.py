@@ -13,6 +13,7 @@ import polars as pl
 from slacktide.errors import InputError, Problem
 from slacktide.inputs.prepare import peak
 from slacktide.inputs.read import read_workload
+from slacktide.inputs.rows import equal_hosts
 from slacktide.inputs.traces.api import Job
 from slacktide.inputs.traces.tables import spool
 from slacktide.inputs.write import write_hosts
@@ -83,13 +84,7 @@ def uniform_hosts(
             if capacity.get(name)
         ]
         count = max(math.ceil(max(parts, default=1.0) * (1 - 1e-9)), 1)
-    return Hosts(
-        ids=np.arange(1, count + 1, dtype=np.int64),
-        names=tuple(f"host-{number}" for number in range(1, count + 1)),
-        capacity=np.tile(np.array([list(capacity.values())], np.float64), (count, 1)),
-        attributes=(attributes or {},) * count,
-        resources=tuple(capacity),
-    )
+    return equal_hosts(count, capacity, attributes)
 
 
 def classes_of(job: Job) -> tuple[ServiceClass, ...]:

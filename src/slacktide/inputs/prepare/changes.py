@@ -1,16 +1,23 @@
-"""A stretch of time cut out of a workload."""
+"""A workload changed: a stretch of time cut out, thinned, its times, demands or rate of arrival multiplied.
+
+Functions of pieces are for a workload that comes piece by piece (:mod:`slacktide.inputs.pieces`), in order of
+admission: every row a request of its own, or all in one piece. Their results are the same rows, in the memory of a few
+pieces. Pieces of results may be shorter than those given, and none is empty. Settings are refused before the first
+piece is asked for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.columns.unreadiness import distinct
+from slacktide.inputs.columns.occasions import distinct
 from slacktide.inputs.prepare.activity import Spans, spans
-from slacktide.inputs.rows import columns_of
+from slacktide.inputs.rows import columns_of, select
 from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
 
 
@@ -143,3 +150,92 @@ def _requests(
         scale_request=place[requests.scale_request[events]],
         scale_replicas=requests.scale_replicas[events],
     )
+
+
+def thin(workload: Workload, share: float, seed: int) -> Workload:
+    """``share`` (above 0, at most 1) of the requests, drawn without replacement, in their order.
+
+    Their number is the share of all, rounded, at least one. A request of several instances is kept whole or not at
+    all. Of one seed a smaller share keeps requests that a larger one keeps. Raises :class:`ConfigError`.
+    """
+    count = len(workload) if workload.requests is None else len(workload.requests)
+    return next(thin_pieces([workload], count, share, seed))
+
+
+def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
+    """A workload with factors above 0 applied.
+
+    ``time``    all times, admissions, durations, scale events, changes of demand, deadlines, grace periods, spells of
+                unreadiness: 2 makes everything take twice as long
+    ``demand``  what each instance asks of every resource, at first and later, and its limits
+    ``rate``    arrivals in a second: 2 admits twice as fast, admissions, scale events, changes of demand and begins
+                of spells being divided by it, while durations stay, so that twice as many are active. Times are counted
+                from 0.
+
+    Raises :class:`ConfigError` for another factor.
+    """
+    for name, factor in (("time", time), ("demand", demand), ("rate", rate)):
+        if not 0 < factor <= 1e6:
+            raise ConfigError(f"{name}: found {factor:g}, expected a factor above 0 and at most 1e6")
+    requests = workload.requests
+    return replace(
+        workload,
+        admission=workload.admission * (time / rate),
+        duration=workload.duration * time,
+        demand=workload.demand * demand,
+        limit=None if workload.limit is None else workload.limit * demand,
+        accesses=tuple(replace(one, deadline=one.deadline * time) for one in workload.accesses),
+        requests=None if requests is None else replace(requests, scale_time=requests.scale_time * (time / rate)),
+        resizings=tuple(_scaled(one, time / rate, demand) for one in workload.resizings),
+        grace=None if workload.grace is None else workload.grace * time,
+        spells=tuple(
+            distinct(tuple((at * (time / rate), lasts * time) for at, lasts in one)) for one in workload.spells
+        ),
+        losses=tuple(
+            tuple((end * (time / rate), lost * (time / rate)) for end, lost in one) for one in workload.losses
+        ),
+    )
+
+
+def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
+    return tuple((at * time, tuple((name, n * demand) for name, n in amounts)) for at, amounts in resizing)
+
+
+def thin_pieces(pieces: Iterable[Workload], count: int, share: float, seed: int) -> Iterator[Workload]:
+    """What :func:`thin` keeps; ``count`` is how many requests all pieces have. Needs 5 bytes for each of these."""
+    if not 0 < share <= 1:
+        raise ConfigError(f"share: found {share:g}, expected a number above 0 and at most 1")
+    order = np.arange(count, dtype=np.int32)
+    np.random.default_rng(seed).shuffle(order)
+    kept = np.zeros(count, np.bool_)
+    kept[order[: max(round(count * share), 1)]] = True
+
+    def chosen() -> Iterator[Workload]:
+        done = 0
+        for piece in pieces:
+            rows = np.flatnonzero(kept[done : done + len(piece)] if piece.request is None else kept[piece.request])
+            done += len(piece)
+            if len(rows):
+                yield select(piece, rows)
+
+    return chosen()
+
+
+def window_pieces(
+    pieces: Iterable[Workload], start: float, end: float, *, keep_running: bool = True
+) -> Iterator[Workload]:
+    """What :func:`window` cuts out; nothing is asked for that comes after the window."""
+    check_window(start, end)
+
+    def cut() -> Iterator[Workload]:
+        found = False
+        for piece in pieces:
+            if piece.admission[0] >= end:
+                break
+            if touches_window(piece, start, end, keep_running=keep_running):
+                found = True
+                yield window(piece, start, end, keep_running=keep_running)
+        if not found:
+            raise nothing_in_window(start, end)
+
+    return cut()
