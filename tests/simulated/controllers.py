@@ -222,3 +222,6 @@ class GarbageCollection(Agent):
             for one in self.store.every(plural):
                 if any(owner["uid"] == key[1] for owner in one["metadata"].get("ownerReferences", ())):
                     remove(self.api, plural, one)
+
+
+CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection)

@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a place waits for those who are in its way",
         ACTOR,
-        "uids | self.reservations.in_the_way(self.feed.engine, decision)",
-        "uids | set()",
+        "self.reservations.in_the_way(self.feed.engine, decision).union(uids)",
+        "set(uids)",
     ),
     Mutant("a place waits for its victims", ACTOR, "        if not outstanding:\n", "        if True:\n"),
     Mutant("a former leader's victims are waited for", ACTOR, "        if not leaving:\n", "        if True:\n"),
