@@ -144,6 +144,11 @@ class Jobs(Agent):
             set_condition(found, self.now, "Complete", "True")
             self.store.write(JOBS, found)
             return
+        if found["spec"].get("suspend"):
+            for one in pods:
+                if is_active(one):
+                    remove(self.api, "pods", one)
+            return
         for _ in range(min(found["spec"]["parallelism"], wanted - done) - there):
             make_pod(self.api, found, found["spec"]["template"])
 
