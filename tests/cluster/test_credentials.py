@@ -1,4 +1,4 @@
-"""Credentials at a real API server: a service account's, and an exec plugin's (all else: ``kube/client/test_credentials.py``)."""
+"""A service account's credentials and an exec plugin's at a real API server; others: ``kube/client/test_credentials.py``."""
 
 import asyncio
 import base64

@@ -7,7 +7,8 @@ import logging
 import random
 from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 from simulated.api_model import ApiModel
 from simulated.chance import Chance
@@ -34,6 +35,31 @@ CLASSES = (("gold", 1, 0.99), ("silver", 2, 0.9), ("bronze", 3, 0.5))
 NODE_LABEL = "node-restriction.kubernetes.io/slacktide"
 
 
+class Part(NamedTuple):
+    """Something that happens in a story, and that can be left out of it: an incident or a deed by its number, or a kind
+    of weather."""
+
+    kind: str
+    number: int
+
+
+STRIKES, MEDDLES = Part("strikes", 0), Part("meddling", 0)
+"""That a replica is struck just after it has decided; that users replace pods about which something is on its way."""
+FAULTS_SECONDS = 1200.0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a story leaves out, how long its faults last, and whether it ends with the first finding."""
+
+    without: frozenset[Part] = frozenset()
+    faults_seconds: float = FAULTS_SECONDS
+    ends_at_once: bool = False
+
+
+WHOLE = Cut()
+
+
 class World:
     """Everything there is. Make it within a running :class:`WorldLoop`."""
 
@@ -44,7 +70,10 @@ class World:
         config: Config | None = None,
         replicas: int = 2,
         classes: Sequence[Json] | None = None,
+        cut: Cut = WHOLE,
     ) -> None:
+        self.cut = cut
+        self.parts: list[tuple[Part, str]] = []
         self.seed, self.weather = seed, weather
         self.chance = Chance(seed)
         self.loop = asyncio.get_running_loop()
@@ -67,6 +96,16 @@ class World:
             one.failed = self.invariants.finding
             one.began = self.invariants.follow
         self.tasks: set[asyncio.Task[None]] = set()
+
+    def has(self, part: Part) -> bool:
+        """Whether the story does not leave it out."""
+        return part not in self.cut.without
+
+    def comes(self, part: Part, what: str) -> bool:
+        """The same, of what would happen now."""
+        if self.has(part):
+            self.parts.append((part, f"{self.loop.time():8.3f} s: {what}"))
+        return self.has(part)
 
     def make(self, plural: str, body: Json, namespace: str = "") -> Json:
         """A user creates something."""
