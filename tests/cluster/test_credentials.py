@@ -1,4 +1,4 @@
-"""A service account's credentials and an exec plugin's at a real API server; others: ``kube/client/test_credentials.py``."""
+"""Credentials of a service account and of an exec plugin; others: ``kube/client/test_credentials.py``."""
 
 import asyncio
 import base64
