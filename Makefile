@@ -22,6 +22,9 @@ INSTALL := $(if $(shell command -v uv),uv pip $(LOCKED) --quiet --python $(BIN)/
 # between make and the leash, which ends before the leash has done its work.)
 LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
+# With this before it, and this behind, it leaves out what is slow.
+FOUND  := env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH))
+QUICK  := -p support.quick
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
 .PHONY: demo docs test thorough slow all-else test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz soak soak-mutants
@@ -89,7 +92,7 @@ kernels: $(VENV)/run.stamp library
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
 REQUIRED := env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1
 unit: $(VENV)/dev.stamp kernels $(call CI_HAS,browser servers)
-	$(call CI_HAS,$(REQUIRED)) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster -m "not slow" \
+	$(FOUND) $(call CI_HAS,$(REQUIRED)) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster $(QUICK) \
 		$(call CI_HAS,--durations=30 --durations-min=5)
 
 browser:
@@ -127,7 +130,7 @@ compiled: $(VENV)/dev.stamp
 # with 1 where anything fails; the seed that is printed plays it again.
 HOURS ?= 1
 fuzz: $(VENV)/dev.stamp library
-	env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(LEASH) $(BIN)/python bench/fuzz.py --hours $(HOURS)
+	$(FOUND) $(LEASH) $(BIN)/python bench/fuzz.py --hours $(HOURS)
 
 # The library of the older level of processors decides as that of the newer one, which all other tests use.
 levels: $(VENV)/dev.stamp library
@@ -137,15 +140,15 @@ levels: $(VENV)/dev.stamp library
 
 # The kernels as plain Python: shows a result that only compilation (overflow, unchecked bounds) brought about.
 # Only the files that have such tests: reading all of them takes as long as many of these tests.
-UNCOMPILED = $(PYTEST) --numprocesses=2 --dist=worksteal -m $(1) \
+UNCOMPILED = $(PYTEST) --numprocesses=2 --dist=worksteal -m uncompiled \
 	$(shell grep -rlE --include='test_*.py' --exclude-dir=cluster '\.uncompiled\b' tests)
 
 uncompiled: $(VENV)/dev.stamp
-	env NUMBA_DISABLE_JIT=1 $(call UNCOMPILED,"uncompiled and not slow")
+	$(FOUND) NUMBA_DISABLE_JIT=1 $(UNCOMPILED) $(QUICK)
 
 # The same, recorded: fails for a kernel that no test called together with its twin (tests/support/called.py).
 twins: $(VENV)/dev.stamp
-	env NUMBA_DISABLE_JIT=1 PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(call UNCOMPILED,uncompiled) -p support.called
+	$(FOUND) NUMBA_DISABLE_JIT=1 $(UNCOMPILED) -p support.called
 
 # The live scheduler on a simulated cluster, for so many simulated hours, each seed another story of faults.
 HOURS ?= 100

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from simulated.network import Weather
 from simulated.story import Outcome, told
-from simulated.world import MEDDLES, STRIKES, WHOLE, Cut, Part
+from simulated.world import FAULTS_SECONDS, MEDDLES, STRIKES, WHOLE, Cut, Part
 
 TRIES = 120
 """So many stories are played at most."""
@@ -95,12 +95,14 @@ def as_test(cut: Cut, outcome: Outcome, whole: Outcome) -> str:
     ))  # fmt: skip
 
 
-def told_of(seed: int, kept: set[tuple[str, int]], others: Sequence[str], **more: float) -> Outcome:
+def told_of(
+    seed: int, kept: set[tuple[str, int]], others: Sequence[str], faults_seconds: float = FAULTS_SECONDS
+) -> Outcome:
     """The story of a seed with these of its incidents and deeds, and kinds of weather."""
     every = {one for kind in ("incident", "deed") for one in (Part(kind, number) for number in range(2000))}
     every |= {STRIKES, MEDDLES, *(Part(name, 0) for name in Weather.__dataclass_fields__)}
     left = {Part(*one) for one in kept} | {Part(name, 0) for name in others}
-    return told(seed, Cut(frozenset(every - left), **more))
+    return told(seed, Cut(frozenset(every - left), faults_seconds))
 
 
 def main(words: list[str]) -> int:

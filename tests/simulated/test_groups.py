@@ -20,8 +20,10 @@ SLOW, UNTIL_TOLD = 8, 3600
 @pytest.fixture
 def place() -> Iterator[Stage]:
     low = service_class("low", 0.5, 3, marginSeconds=0.5, overheadLimit=1.0, default=True)
-    settings = {"policy__min_running": 1.0, "policy__patience": 3600.0, "scheduler__watchdog": 1}
-    with staged([service_class("high", 0.99, 1), low], qos__alpha=2.0, **settings) as stage:
+    with staged(
+        [service_class("high", 0.99, 1), low],
+        qos__alpha=2.0, policy__min_running=1.0, policy__patience=3600.0, scheduler__watchdog=1,
+    ) as stage:  # fmt: skip
         yield stage
 
 
