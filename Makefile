@@ -1,11 +1,12 @@
 # Commands for users; all need git, make, Python 3.11 or later and its pip, nothing else.
 #   make demo           generate a small cluster and its requests, simulate them under two policies
-#   make test           what needs no server: lint, types, layers, tests, some of them without compilation
-#   make test-cluster   what starts servers or takes long: tests on a real control plane, the wheel, a long run
+#   make test           what needs no server, in minutes: lint, types, layers, tests
+#   make thorough       the rest of that: tests that take long, some without compilation, other levels of processors
+#   make test-cluster   what starts servers: tests on a real control plane, the wheel, a long run
 #   make fuzz           for an hour: objects drawn at random, new ones each time; nothing may fail over them
 #   make benchmarks     measure every table of docs/benchmarks.md anew (that page says what this needs)
 #   make docs           build the documentation site into build/site, from nothing but this checkout
-# CI runs both tests (.ci/run).
+# CI runs all three (.ci/run).
 
 PYTHON ?= python3
 VENV   := .venv
@@ -21,9 +22,12 @@ INSTALL := $(if $(shell command -v uv),uv pip $(LOCKED) --quiet --python $(BIN)/
 # between make and the leash, which ends before the leash has done its work.)
 LEASH  := $(BIN)/python tests/support/leash.py
 PYTEST := $(LEASH) $(BIN)/pytest -q
+# With this before it, and this behind, it leaves out what is slow.
+FOUND  := env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH))
+QUICK  := -p support.quick
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz soak soak-mutants
+.PHONY: demo docs test thorough slow all-else test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz soak soak-mutants
 .DEFAULT_GOAL := demo
 
 # Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
@@ -34,16 +38,30 @@ demo: $(VENV)/compiler.stamp
 	$(BIN)/slacktide simulate $(DEMO)/input/workload.parquet $(DEMO)/input/hosts.parquet --policy qos-driven --end 3600 --out $(DEMO)/qos-driven
 	@echo "Rows per request, per class and the manifest are in $(DEMO)/priority and $(DEMO)/qos-driven."
 
-# Kernels are built on one processor, and tests wait now and then, for processes and for packets. What only computes runs
-# beside them, with less priority; its output comes at its end, whole where it failed. (The shell is not to end before
-# what it has started.)
+# Kernels are built on one processor, and tests wait now and then, for processes and for packets. Lint runs beside them,
+# with less priority; its output comes at its end, whole where it failed. (The shell is not to end before what it has
+# started.)
+ASIDE = mkdir -p build; trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going $(1) >build/$@.log 2>&1; \
+	found=$$?; if [ $$found = 0 ]; then tail -n 5 build/$@.log; else cat build/$@.log; fi; exit $$found
+
 test: $(VENV)/dev.stamp
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going unit beside
 
 beside: $(VENV)/dev.stamp
-	@mkdir -p build
-	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going lint uncompiled compiled levels >build/beside.log 2>&1; \
-		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/beside.log; else cat build/beside.log; fi; exit $$found
+	@$(call ASIDE,lint)
+
+# What `make test` leaves out: tests that take long and are more of what another one asks for, the same with kernels in
+# plain Python, as Numba compiles them here, and for older processors.
+thorough: $(VENV)/dev.stamp library
+	@$(call ASIDE,slow uncompiled compiled levels)
+
+slow: $(VENV)/dev.stamp library $(call CI_HAS,browser servers)
+	$(call CI_HAS,$(REQUIRED)) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster -m slow \
+		$(call CI_HAS,--durations=30 --durations-min=10)
+
+# What CI runs after `make test`: what computes beside what waits for servers.
+all-else: $(VENV)/dev.stamp library $(call CI_HAS,browser servers lab-binaries)
+	@$(MAKE) --no-print-directory --jobs=3 --keep-going live alone thorough
 
 # The live tests mostly wait for servers, so the rest runs beside them, with less priority; its output comes at its end,
 # whole where it failed.
@@ -51,9 +69,7 @@ test-cluster: $(VENV)/dev.stamp library $(call CI_HAS,servers lab-binaries)
 	@$(MAKE) --no-print-directory --jobs=2 --keep-going live alone
 
 alone: $(VENV)/dev.stamp
-	@mkdir -p build
-	@trap : INT TERM HUP; nice -n 19 $(MAKE) --no-print-directory --jobs=1 --keep-going smoke hundredth workflows image >build/alone.log 2>&1; \
-		found=$$?; if [ $$found = 0 ]; then tail -n 5 build/alone.log; else cat build/alone.log; fi; exit $$found
+	@$(call ASIDE,smoke hundredth workflows image)
 
 lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check .
@@ -74,9 +90,10 @@ kernels: $(VENV)/run.stamp library
 	$(LEASH) $(BIN)/python tests/support/warm.py
 
 # tests/report opens pages in Chromium, and is skipped where that is missing; in CI it is installed where apt can.
+REQUIRED := env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1
 unit: $(VENV)/dev.stamp kernels $(call CI_HAS,browser servers)
-	$(call CI_HAS,env SLACKTIDE_REQUIRE_BROWSER=1 SLACKTIDE_REQUIRE_SERVERS=1 SLACKTIDE_REQUIRE_LIBRARY=1) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster \
-		$(call CI_HAS,--durations=30 --durations-min=10)
+	$(FOUND) $(call CI_HAS,$(REQUIRED)) $(PYTEST) --numprocesses=2 --dist=worksteal --ignore=tests/cluster $(QUICK) \
+		$(call CI_HAS,--durations=30 --durations-min=5)
 
 browser:
 	@command -v chromium >/dev/null && command -v chromedriver >/dev/null || \
@@ -105,16 +122,15 @@ lab-binaries: $(VENV)/run.stamp
 manifests: $(VENV)/dev.stamp
 	env PYTHONPATH=tests $(BIN)/python tests/support/chart_files.py
 
-# The kernels as Numba compiles them here, each for itself and all together.
+# The kernels as Numba compiles them here, all together: they are linked, and decide as in the library.
 compiled: $(VENV)/dev.stamp
-	env SLACKTIDE_JIT=1 $(PYTEST) -m "not slow" $(wildcard tests/kernels/test_*.py) tests/kernels/runtime/test_linking.py \
-		tests/test_decision_hashes.py tests/engine/test_warm_up.py
+	env SLACKTIDE_JIT=1 $(PYTEST) tests/kernels/runtime/test_linking.py tests/test_decision_hashes.py tests/engine/test_warm_up.py
 
 # Objects that are valid by their schemas, drawn at random: other ones than `make test` has, for as long as is said. Ends
 # with 1 where anything fails; the seed that is printed plays it again.
 HOURS ?= 1
 fuzz: $(VENV)/dev.stamp library
-	env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(LEASH) $(BIN)/python bench/fuzz.py --hours $(HOURS)
+	$(FOUND) $(LEASH) $(BIN)/python bench/fuzz.py --hours $(HOURS)
 
 # The library of the older level of processors decides as that of the newer one, which all other tests use.
 levels: $(VENV)/dev.stamp library
@@ -128,11 +144,11 @@ UNCOMPILED = $(PYTEST) --numprocesses=2 --dist=worksteal -m uncompiled \
 	$(shell grep -rlE --include='test_*.py' --exclude-dir=cluster '\.uncompiled\b' tests)
 
 uncompiled: $(VENV)/dev.stamp
-	env NUMBA_DISABLE_JIT=1 $(UNCOMPILED)
+	$(FOUND) NUMBA_DISABLE_JIT=1 $(UNCOMPILED) $(QUICK)
 
 # The same, recorded: fails for a kernel that no test called together with its twin (tests/support/called.py).
 twins: $(VENV)/dev.stamp
-	env NUMBA_DISABLE_JIT=1 PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH)) $(UNCOMPILED) -p support.called
+	$(FOUND) NUMBA_DISABLE_JIT=1 $(UNCOMPILED) -p support.called
 
 # The live scheduler on a simulated cluster, for so many simulated hours, each seed another story of faults.
 HOURS ?= 100

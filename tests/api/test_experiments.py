@@ -56,6 +56,7 @@ def test_an_experiment_is_that_of_its_grid_file(cell: st.Generated, folder: Path
         opened.run()
 
 
+@pytest.mark.slow
 def test_what_is_done_is_not_run_again_and_a_class_in_a_file_is_a_policy(cell: st.Generated, tmp_path: Path) -> None:
     def experiment(*more: tuple[str, Any]) -> st.Experiment:
         return st.Experiment(tmp_path / "experiment", cell, policies=dict([("mine", FirstFit), *more]), end=END)

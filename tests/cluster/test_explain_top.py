@@ -22,21 +22,16 @@ from cluster.labtools import deployment, pod, pods, until
 from cluster.pulse import Pulse
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
-from slacktide.cli.cluster.top import Ledgers
-from slacktide.cli.cluster.top_rows import HEAD, Line
+from slacktide.cli.cluster.top_rows import HEAD
 from slacktide.config import Config
 from slacktide.errors import ConfigError, InputError
 from slacktide.kube.client.timestamps import unix_seconds
-from slacktide.kube.observe import explain
-from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
-from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
-from slacktide.model import Rule
 from slacktide.model.durations import parse_duration
 from support.browsing import chromium, looks, serious
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
+
 OURS = {"schedulerName": "slacktide"}
 
 
@@ -211,51 +206,10 @@ def test_top_sorts_by_slack_and_says_how_many_stand_how(running: Running) -> Non
     assert run("top", "-A", "-n", "x", "--kubeconfig", str(running.plane.kubeconfig)).exit_code == 2
 
 
-# -- without a cluster -------------------------------------------------------------------------------------------------
-
-
-def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
-    from slacktide.kube.resources.objects import AVAILABILITY
-    from support.made_objects import decoded
-
-    status = {"class": "gold", "promised": 0.9, "delivered": 0.95, "slackSeconds": 12.0, "state": "Kept", "running": 1}
-    body = {"metadata": {"name": "pod-a", "namespace": "n"}, "status": status | {"accumulators": {"version": 99}}}
-    ledgers = Ledgers()
-    ledgers.changed(decoded(AVAILABILITY, body))
-    by = (0.0, 0.0, 0.0)
-    assert ledgers.lines(2e9) == [Line("n", "pod-a", "gold", 0.9, 0.95, 12.0, "Kept", 1, 0, 0, lost_by=by)]
-
-
-def test_slack_without_a_limit_has_no_number() -> None:
-    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("no limit to its slack", "-1.3 s of slack")
-
-
-NOBODY = (PodSelection(NOTHING, ("default",)),)
-
-
-@pytest.mark.parametrize(
-    ("kind", "mark", "text"),
-    [
-        ("away", "port:TCP/80", "have no free host port"),
-        ("away", "claim:default/data", "are barred as another pod uses a claim that one pod at a time may use"),
-        ("away", TermEffect("member", NOBODY).mark, "did not match pod anti-affinity"),
-        ("away", TermEffect("avoids", NOBODY, "zone").mark, "did not satisfy existing pods' anti-affinity"),
-        ("near", TermEffect("member", NOBODY).mark, "did not match pod affinity"),
-        ("spread", TermEffect("counted", NOBODY).mark, "did not match pod topology spread constraints"),
-        ("near", "something", "are not near 'something'"),
-    ],
-)
-def test_rules_have_the_names_that_users_know(kind: str, mark: str, text: str) -> None:
-    assert named_rule(Rule(kind, mark)) == text  # type: ignore[arg-type]  # one of the kinds
-
-
 def test_no_secret_is_shown(running: Running) -> None:
     token = running.plane.token
     for text in (explained(running, "high", "--json"), "\n".join(map(str, top(running))), running.log):
         assert token not in text
-
-
-# kubectl's plugin.
 
 
 def plugin(running: Running, binaries: Binaries, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -359,10 +313,9 @@ def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
     until(lambda: len(set(_events(running.plane, "Preempted")) - before) == 1, "one more was preempted")
 
 
-# -- the page, last, as it changes who runs ----------------------------------------------------------------------------
-
 PAGE_SECONDS = 2.0
 """So long after the API server the page shows a change, at most, on a quiet machine."""
+
 RUNS = (
     "const names = new Map(); for (const one of slacktide.nodes.values()) names.set(one.number, one.name);"
     "return Object.fromEntries([...slacktide.pods.values()].filter((one) => one.state === 2 || one.state === 3)"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import stat
@@ -16,7 +15,6 @@ import pytest
 
 from cluster.judging import seconds
 from cluster.labtools import bind, condition, deployment, job, pod, pods, pods_path, until
-from slacktide.errors import ConfigError
 from slacktide.kube.client.http import KubeError, Unreachable
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane, LabError
 from slacktide.lab.manifests import own_manifests
@@ -24,6 +22,7 @@ from slacktide.lab.nodes import set_ready
 from slacktide.lab.processes import born
 
 DEFAULT = "default"
+
 STRANGER = """\
 -----BEGIN CERTIFICATE-----
 MIIBfTCCASOgAwIBAgIUUsDVfuzbEKbRgK5VByTTjyuKLNUwCgYIKoZIzj0EAwIw
@@ -187,15 +186,6 @@ def test_the_api_servers_certificate_is_verified(lab: ControlPlane, tmp_path: Pa
         Api(lab.url, lab.token, stranger).get("/readyz")
 
 
-@pytest.mark.parametrize("content", ["", "\n"])
-def test_an_empty_certificate_does_not_stand_for_the_systems_authorities(tmp_path: Path, content: str) -> None:
-    """As an API server's is between its making and its writing."""
-    empty = tmp_path / "empty.crt"
-    empty.write_text(content)
-    with pytest.raises(ConfigError, match=r"empty\.crt: found nothing; expected a certificate in PEM"):
-        Api("https://127.0.0.1:1", "token", empty)
-
-
 def test_a_client_that_read_half_a_certificate_is_made_anew(lab: ControlPlane, tmp_path: Path) -> None:
     stranger = tmp_path / "stranger.crt"
     stranger.write_text(STRANGER)
@@ -330,12 +320,3 @@ def test_a_directory_of_something_else_is_refused(binaries: Binaries, tmp_path: 
     with pytest.raises(LabError, match="which is no lab's"):
         ControlPlane.create(tmp_path, binaries)
     assert (precious / "thesis.tex").exists()
-
-
-def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "lab.json").write_text(json.dumps({"version": 7}))
-    with pytest.raises(LabError, match=r"lab\.json: version: found 7, expected 1"):
-        ControlPlane.attach(tmp_path)
-    (tmp_path / "lab.json").write_text('{"version": 1}')
-    with pytest.raises(LabError, match=r"lab\.json: is damaged"):
-        ControlPlane.attach(tmp_path)

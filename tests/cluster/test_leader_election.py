@@ -269,16 +269,6 @@ def test_without_the_right_to_leases_nobody_leads(access: Access) -> None:
     asyncio.run(run())
 
 
-@pytest.mark.parametrize(("duration", "renew", "retry"), [(10, 10, 2), (15, 2, 2), (15, 10, 0), (2.5, 2, 1)])
-def test_times_that_cannot_be_safe_are_refused(duration: float, renew: float, retry: float) -> None:
-    async def run() -> None:
-        async with Connection(Access("http://127.0.0.1:1", None)) as connection:  # type: ignore[arg-type] # never used
-            with pytest.raises(ValueError, match="duration, renew, retry: found"):
-                LeaderElection(connection, "default", "x", "y", duration=duration, renew=renew, retry=retry)
-
-    asyncio.run(run())
-
-
 FROZEN = """
 import asyncio, sys
 from pathlib import Path

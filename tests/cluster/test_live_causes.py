@@ -10,8 +10,8 @@ from urllib.request import urlopen
 import pytest
 
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, condition, deployment, job, readiness, until
-from cluster.running import Cast, Place, Stage, at, nothing_wrong, scene, service_class, staged
+from cluster.labtools import HANG_SECONDS, deployment, readiness, until
+from cluster.running import Cast, Place, Stage, nothing_wrong, scene, service_class, staged
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 from slacktide.lab.nodes import set_ready
@@ -70,90 +70,6 @@ def stays_good(status: Json, before: Json) -> None:
 
 
 @scene
-def test_a_failing_probe_gains_slack_and_drives_nobody_out(place: Place) -> None:
-    """One node with room for one. Somebody fails its probe, and an honest equal that comes has its place.
-
-    They have a class and a rank of their own: where a pod of another scene is late its rank counts as overloaded, and
-    equals take nothing of each other that is not far above its promise.
-    """
-    place.nodes(1, cpu="1", pods=110)
-    place.create("deployments", web(name="sick", service="equals", cpu="800m"))
-    (sick,) = place.ready("sick")
-    before = running(place, "deployment-sick")
-    say(place, sick["metadata"]["name"], False)
-    after = lost(place, "deployment-sick", "workload", 12.0)
-    stays_good(after, before)
-    assert (after["running"], after["waiting"], after["state"]) == (0, 1, "Kept")
-    assert after["slackSeconds"] > before["slackSeconds"]
-    until(lambda: place.slack("deployment-sick") > 2.0 or _carried(place) > 2.0, "it has slack to lose")
-    place.create("deployments", web(name="honest", service="equals", cpu="800m"))
-    place.ready("honest")
-    status = place.status("deployment-sick", lambda s: s["preemptions"] == 1, "it was an ordinary victim")
-    assert status["lostSeconds"]["workload"] >= 12.0
-    assert all(one["metadata"]["name"] != sick["metadata"]["name"] for one in place.pods())
-
-
-def _carried(place: Place) -> float:
-    """Slack of the sick one by now: as of one that runs."""
-    status = (place.ledger("deployment-sick") or {})["status"]
-    return float(status["slackSeconds"] + (time.time() - at(status)) / 9.0)
-
-
-@scene
-def test_a_crash_loop(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web())
-    (one,) = place.ready("web")
-    before, name = running(place), one["metadata"]["name"]
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    ended = {"exitCode": 1, "reason": "Error", "startedAt": now, "finishedAt": now}
-    state = {"running": None, "waiting": {"reason": "CrashLoopBackOff"}}
-    say(place, name, False, restartCount=1, state=state, lastState={"terminated": ended})
-    stays_good(lost(place, "deployment-web", "workload", 5.0), before)
-    say(place, name, True, restartCount=1, state={"waiting": None, "running": {"startedAt": now}})
-    running(place)
-
-
-@scene
-def test_an_image_that_cannot_be_pulled(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web(annotations={STARTUP: "600"}))
-    name = until(lambda: [one for one in place.pods("web") if one["spec"].get("nodeName")], "bound")[0]["metadata"][
-        "name"
-    ]
-    until(lambda: place.pod(name)["status"].get("containerStatuses"), "the kubelet has it")
-    say(place, name, False, state={"waiting": {"reason": "ImagePullBackOff"}})
-    before = lost(place, "deployment-web", "workload", 0.1)
-    stays_good(lost(place, "deployment-web", "workload", 5.0), before)
-
-
-@scene
-def test_a_start_up_that_never_ends(place: Place) -> None:
-    """The containers run; what lasts longer than is allowed is the workload's."""
-    place.nodes(1)
-    place.create("deployments", web(annotations={STARTUP: "600"}))
-    name = until(lambda: [one for one in place.pods("web") if one["spec"].get("nodeName")], "bound")[0]["metadata"][
-        "name"
-    ]
-    until(lambda: place.pod(name)["status"].get("containerStatuses"), "the kubelet has it")
-    now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    state = {"waiting": None, "running": {"startedAt": now}}
-    body = {"status": {"containerStatuses": [
-        {"name": "main", "image": "none", "imageID": "", "ready": False, "restartCount": 0, "state": state}
-    ]}}  # fmt: skip
-    place.api.patch(f"{place.kinds_path('pods')}/{name}/status", body, STRATEGIC)
-    status = lost(place, "deployment-web", "workload", 6.0)
-    created = place.lives("web")[0].created
-    assert status["lostSeconds"]["cluster"] == pytest.approx(
-        _instant(now) + ALLOWED_SECONDS - created, abs=ERROR_SECONDS
-    )
-
-
-def _instant(text: str) -> float:
-    return at({"at": text})
-
-
-@scene
 def test_an_impossible_replica_of_a_concurrent_workload(place: Place) -> None:
     place.nodes(2, cpu="2", pods=110)
     body = web(2, "pair", annotations={APPROACH: "concurrent"})
@@ -176,89 +92,6 @@ def test_an_impossible_replica_of_a_concurrent_workload(place: Place) -> None:
     place.nodes(1, prefix="big", cpu="130", pods=110)
     place.bound("pair-1")  # a node came that can take it, and the other one, which is replaced next
     place.ready("pair", 2)
-
-
-@scene
-def test_deleting_and_creating_anew_wins_nothing(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web())
-    place.ready("web")
-    until(lambda: place.slack("deployment-web") > 1.0, "it has slack")
-    place.delete("deployments", "web")
-    last = place.status("deployment-web", lambda s: "deletedAt" in s, "its ledger stays")
-    assert last["goodSeconds"] > 15.0
-    until(lambda: not place.pods("web"), "its pod is gone")
-    uid = place.create("deployments", web())["metadata"]["uid"]
-    place.ready("web")
-    status = place.status(
-        "deployment-web", lambda s: s["target"]["uid"] == uid and s["running"] == 1, "the new one's ledger"
-    )
-    assert status["goodSeconds"] >= last["goodSeconds"]
-    assert status["slackSeconds"] >= 0.0  # a new one would begin at -1
-
-
-@scene
-def test_a_single_pod_with_another_label_does_not_raise_its_deployment(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web(2, service="bronze"))
-    one, other = (each["metadata"]["name"] for each in place.ready("web", 2))
-    running(place, count=2)
-    place.patch("pods", one, {"metadata": {"labels": {CLASS: "gold"}}})
-    place.heard()
-    say(place, other, False)  # so that the ledger is written again
-    assert lost(place, "deployment-web", "workload", 0.1)["class"] == "bronze"
-    say(place, other, True)
-    template = {"metadata": {"labels": {CLASS: "silver"}}}
-    place.patch("deployments", "web", {"spec": {"template": template}})
-    place.status("deployment-web", lambda s: s["class"] == "silver", "the class of its template")
-
-
-@scene
-def test_a_pod_that_is_terminating_on_a_dead_node(place: Place) -> None:
-    first, second = place.nodes(2)
-    place.kubectl.ok("cordon", second)
-    place.heard()
-    short = [
-        {"key": f"node.kubernetes.io/{why}", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 3}
-        for why in ("not-ready", "unreachable")
-    ]
-    place.create("deployments", web(tolerations=short))
-    (old,) = place.ready("web")
-    # Nobody there ends it, as on a node that is lost.
-    place.patch("pods", old["metadata"]["name"], {"metadata": {"finalizers": ["example.com/lost"]}})
-    running(place)
-    place.kubectl.ok("uncordon", second)
-    set_ready(place.api, first, False)
-    new = until(lambda: [one for one in place.pods("web") if one["spec"].get("nodeName") == second], "its replacement")[
-        0
-    ]
-    name = new["metadata"]["name"]
-    until(lambda: condition(place.pod(name), "Ready").get("status") == "True", "it is ready")
-    before = running(place)
-    assert "deletionTimestamp" in place.pod(old["metadata"]["name"])["metadata"]
-    after = place.status("deployment-web", lambda s: s["goodSeconds"] > before["goodSeconds"] + 8.0, "it runs on")
-    stays_good(after, before)
-    assert (after["running"], after["waiting"]) == (1, 0)
-    place.patch("pods", old["metadata"]["name"], {"metadata": {"finalizers": None}})
-    set_ready(place.api, first, True)
-
-
-@scene
-def test_a_suspended_job_is_not_charged(place: Place) -> None:
-    place.nodes(1)
-    body = job("long", 3600)
-    body["spec"] |= {"parallelism": 2, "completions": 4}
-    place.create("jobs", body)
-    place.ready("long", 2)
-    before = running(place, "job-long", 2)
-    place.patch("jobs", "long", {"spec": {"suspend": True}})
-    until(lambda: not place.pods("long"), "its pods are gone")
-    status = lost(place, "job-long", "operator", 10.0)
-    stays_good(status, before)
-    assert status["state"] != "Missed"
-    place.patch("jobs", "long", {"spec": {"suspend": False}})
-    place.ready("long", 2)
-    stays_good(running(place, "job-long", 2), status)
 
 
 @scene
@@ -292,32 +125,6 @@ def test_a_drain_within_a_maintenance_window(place: Place) -> None:
 
 def _text(instant: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(instant))
-
-
-@scene
-def test_a_drain_without_one(place: Place) -> None:
-    (first,) = place.nodes(1)
-    place.create("deployments", web(1, "without"))
-    place.ready("without")
-    running(place, "deployment-without")
-    place.kubectl.ok("cordon", first)
-    place.kubectl.ok("drain", first, "--ignore-daemonsets", "--timeout=60s")
-    status = lost(place, "deployment-without", "cluster", 5.0)
-    assert status["lostSeconds"]["operator"] == 0.0
-    place.kubectl.ok("uncordon", first)
-    place.ready("without")
-
-
-@scene
-def test_a_class_that_counts_everything(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web(service="all"))
-    (one,) = place.ready("web")
-    before = running(place)
-    say(place, one["metadata"]["name"], False)
-    status = lost(place, "deployment-web", "workload", 6.0)
-    assert status["slackSeconds"] < before["slackSeconds"]
-    assert status["delivered"] < 1.0 - 5.0 / (status["goodSeconds"] + 20.0)
 
 
 def test_nothing_was_wrong(cast: Cast) -> None:

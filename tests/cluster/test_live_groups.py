@@ -6,7 +6,6 @@ One scene is played for kube-scheduler as well, with its own gang scheduling (al
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 import pytest
@@ -15,8 +14,7 @@ from cluster import ledgers
 from cluster.judging import Json, is_over
 from cluster.labtools import HANG_SECONDS, bind, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
-from cluster.test_live_preemption import evicted, is_bound, revision_of
-from slacktide.kube.client.http import MERGE_PATCH as MERGE
+from cluster.test_live_preemption import budget_says, evicted, is_bound, revision_of
 from slacktide.lab import Binaries
 
 CLASS, LABEL = "slacktide.io/class", "scheduling.x-k8s.io/pod-group"
@@ -25,14 +23,12 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
 SLOW = 8
 """Seconds that a victim takes to be gone."""
-UNTIL_TOLD = 3600
-"""The same of one that stays until the test says that it has gone, however late the test is."""
 
 
 @pytest.fixture(scope="module")
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     directory = tmp_path_factory.mktemp("groups")
-    gates, apis = "GenericWorkload=true,GangScheduling=true", f"{KUBERNETES}=true"
+    gates, apis = "GenericWorkload=true,GangScheduling=true,WorkloadAwarePreemption=true", f"{KUBERNETES}=true"
     plane = prepared(binaries, directory, gates=gates, apis=apis, kube_scheduler=True)
     low = service_class("low", 0.5, 3, marginSeconds=0.5, overheadLimit=1.0, default=True)
     settings = {"qos__alpha": ledgers.ALPHA, "policy__min_running": 1.0, "policy__patience": BETWEEN_EQUALS}
@@ -47,13 +43,6 @@ def group(place: Place, name: str, least: int, version: str = KUBERNETES, **more
     body = {"apiVersion": version, "kind": "PodGroup", "metadata": {"name": name}, "spec": spec}
     path = f"/apis/{version}/namespaces/{place.namespace}/podgroups"
     until(lambda: place.api.post(path, body), "a pod group is made")
-
-
-def no_group(place: Place, name: str) -> None:
-    """The control plane protects a group while it has pods: only by force it is gone."""
-    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/{name}"
-    place.api.delete(path)
-    place.api.patch(path, {"metadata": {"finalizers": None}}, MERGE)
 
 
 def high(name: str, of: str = "", cpu: str = "900m", **settings: Any) -> Json:
@@ -120,26 +109,6 @@ def test_a_gang_starts_as_it_does_under_kube_scheduler(place: Place) -> None:
 
 
 @scene
-def test_a_gang_that_waits_is_told_why(place: Place) -> None:
-    place.nodes(2, cpu="1")
-    for name in ("p0", "p1"):
-        place.create("pods", high(name, "g"))
-    place.waits("p0", rf"pod group {place.namespace}/g \(podgroups\.scheduling\.k8s\.io\) does not exist")
-    group(place, "g", 3)
-    place.waits("p0", "fewer than 3 of its pods are there")
-    assert "fewer than 3 of its pods are there" in str(place.explained("p1"))
-    place.create("pods", high("p2", "g"))
-    short = r"starts with 3 pods or not at all: 2 found nodes"
-    place.waits("p2", short)
-    path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/g"
-    until(lambda: short in condition(place.api.get(path), "PodGroupScheduled").get("message", ""), "its group says so")
-    until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
-    no_group(place, "g")
-    place.waits("p1", "does not exist")
-    assert bound_of(place, "p0", "p1", "p2") == [False, False, False]
-
-
-@scene
 def test_pods_of_coscheduling(place: Place) -> None:
     """Its custom resource comes while the scheduler runs."""
     place.nodes(2, cpu="1")
@@ -191,12 +160,6 @@ def test_pods_of_kueue(place: Place) -> None:
     place.bound("p1")
 
 
-def leaves(place: Place, name: str) -> None:
-    """A victim is gone."""
-    place.delete("pods", name, 0)
-    until(lambda: place.get("pods", name) is None, "the victim is gone")
-
-
 def full(place: Place, *graces: int) -> list[str]:
     """A node full with a pod that may be preempted, for each grace period; the nodes."""
     nodes = []
@@ -232,75 +195,27 @@ def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place:
 
 
 @scene
-def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Place) -> None:
-    closed, _ = full(place, 1, UNTIL_TOLD)
-    group(place, "pair", 2)
+def test_all_of_a_group_go_or_none(place: Place) -> None:
+    """A budget lets one of them go: nobody does. Then it is gone, and both go for a pod that needs one node."""
+    group(place, "g", 2, disruptionMode="PodGroup")
     for number in range(2):
-        place.create("pods", high(f"pair-{number}", "pair"))
-    for number in range(2):
-        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
-    until(lambda: place.get("pods", "low-0") is None, "the first victim is gone")
-    place.kubectl.ok("cordon", closed)
-    leaves(place, "low-1")
-    for number in range(2):
-        until(lambda one=f"pair-{number}": "not at all: 1 found nodes" in place.reason(one), "it waits")  # type: ignore[misc]
-    assert bound_of(place, "pair-0", "pair-1") == [False, False]
-    place.kubectl.ok("uncordon", closed)
-    for number in range(2):
-        place.bound(f"pair-{number}")
-
-
-def pair_is_nominated(place: Place, **metadata: Any) -> None:
-    """Two pods of a group have places that victims leave when the test says so."""
-    full(place, UNTIL_TOLD, UNTIL_TOLD)
-    group(place, "pair", 2)
-    for number in range(2):
-        body = high(f"pair-{number}", "pair")
-        place.create("pods", {**body, "metadata": body["metadata"] | metadata})
-    for number in range(2):
-        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
-        until(partial(is_told_to_go, place, f"low-{number}"), "its victim is told to go")
-
-
-def is_told_to_go(place: Place, name: str) -> bool:
-    return "deletionTimestamp" in place.pod(name)["metadata"]
-
-
-def after_the_victims(place: Place) -> list[bool]:
-    """Which of the pair are bound once the victims are gone, and another pod that came after that is bound."""
-    for number in range(2):
-        leaves(place, f"low-{number}")
-    place.create("pods", high("fence", cpu="10m"))
-    place.bound("fence")
-    return bound_of(place, "pair-0", "pair-1")
-
-
-@scene
-def test_a_group_that_is_deleted_while_its_pods_wait_for_victims_is_not_bound(place: Place) -> None:
-    pair_is_nominated(place)
-    no_group(place, "pair")
-    assert after_the_victims(place) == [False, False]
-    for number in range(2):
-        place.waits(f"pair-{number}", "does not exist")
-        until(lambda one=f"pair-{number}": not nominated(place, one), "its nomination is taken away")  # type: ignore[misc]
-    group(place, "pair", 2)
-    for number in range(2):
-        place.bound(f"pair-{number}")
-
-
-@scene
-def test_a_group_of_which_a_pod_is_being_deleted_is_not_bound(place: Place) -> None:
-    """As those of a Job, its pods have a finalizer: they stay for a while, and cannot be bound any more."""
-    pair_is_nominated(place, finalizers=["example.com/waits"])
-    place.delete("pods", "pair-1", 0)
-    until(partial(is_told_to_go, place, "pair-1"), "it is being deleted")
-    assert after_the_victims(place) == [False, False]
-    place.waits("pair-0", "fewer than 2 of its pods are there")
-    place.create("pods", high("pair-2", "pair"))
-    for name in ("pair-0", "pair-2"):
-        place.bound(name)
-    for name in ("pair-0", "pair-1"):
-        place.patch("pods", name, {"metadata": {"finalizers": None}})
+        place.nodes(1, prefix=f"-{number}", labels={"number": str(number)}, cpu="1")
+        settings: Json = {
+            "terminationGracePeriodSeconds": 1,
+            "labels": {"of": "g"},
+            "nodeSelector": {"number": str(number)},
+        }
+        place.create("pods", pod(f"low-{number}", cpu="900m", schedulingGroup={"podGroupName": "g"}, **settings))
+    place.ready("low", 2)
+    budget = {"selector": {"matchLabels": {"of": "g"}}, "minAvailable": 1}
+    place.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": budget})
+    until(lambda: budget_says(place, "b", "disruptionsAllowed") == 1, "the budget lets one go")
+    place.create("pods", high("p"))
+    until(lambda: "with the rest of their pod group only" in place.reason("p"), "it is told why it waits")
+    assert evicted(place) == {}
+    place.delete("poddisruptionbudgets", "b")
+    place.bound("p")
+    assert set(evicted(place)) == {"low-0", "low-1"}
 
 
 def shares_a_claim(place: Place, side: str) -> tuple[int, list[str], list[str]]:
@@ -334,31 +249,6 @@ def test_pods_of_a_gang_share_a_claim_as_under_kube_scheduler(place: Place) -> N
     _, *theirs = shares_a_claim(place, "theirs")
     assert theirs == [["0", "1"], ["x"]]
     assert shares_a_claim(place, "ours") == (1, *theirs)
-
-
-def test_a_new_leader_binds_together_what_the_old_one_nominated(stage: Stage, cast: Cast) -> None:
-    cast.over()
-    place = Place(stage, "waits-for-victims")
-    full(place, 1, UNTIL_TOLD)
-    group(place, "pair", 2)
-    for number in range(2):
-        place.create("pods", high(f"pair-{number}", "pair"))
-    for number in range(2):  # also the one whose victim is gone is told where it waits
-        until(partial(nominated, place, f"pair-{number}"), "it is nominated")
-        until(partial(place.auditor.events, place.namespace, "Preempted", f"low-{number}"), "an event says so")
-    stage.scheduler.kill()
-    assert bound_of(place, "pair-0", "pair-1") == [False, False]
-    stage.scheduler.restart()
-    stage.scheduler.wait_until_leading()
-    leaves(place, "low-1")
-    for number in range(2):
-        place.bound(f"pair-{number}")
-    gone = revision_of(place, "low-1", lambda one: one.gone or is_over(one.body))
-    assert min(revision_of(place, f"pair-{number}", is_bound) for number in range(2)) > gone
-
-
-def nominated(place: Place, name: str) -> str:
-    return str(place.pod(name)["status"].get("nominatedNodeName", ""))
 
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:

@@ -1,6 +1,6 @@
 """Too few nodes on a real control plane: who is lost, and which class is overloaded, is told wherever one looks.
 
-The scheduler is told little: pods become late while time passes, and no event says so.
+How everything of this goes on in time ``simulated/test_overload.py`` and ``simulated/test_windows.py`` ask for.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from slacktide.cli import app
 from slacktide.kube.client.http import MERGE_PATCH as MERGE
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.kube.client.status_codes import UNAVAILABLE
+from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.lab import ApiError, Binaries, ControlPlane
 
 SAVABLE = 3.0
-HALF, WIDE = {"slacktide.io/class": "half"}, {"slacktide.io/class": "wide"}
+CLASS = "slacktide.io/class"
+HALF = {CLASS: "half"}
 TOLD = re.compile(r"^(\S+) is overloaded: (.*)$", re.MULTILINE)
 
 
 @pytest.fixture(scope="module")
 def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
-    """Two classes of one rank, and a scheduler under which whoever has run once is lost soon after it is late.
-
-    Conditions may say the same for a minute. Equals take nothing from each other.
-    """
-    classes = [service_class("half", 0.9, 2), service_class("wide", 0.95, 2)]
+    """A scheduler under which whoever has run once is lost soon after it is late, and equals take nothing."""
+    window = {"rolling": "1m", "budget": "whole"}
+    classes = [service_class("half", 0.9, 2), service_class("minute", 0.5, 3, window=window)]
     yield from staged(
         binaries, tmp_path_factory.mktemp("overload"), classes,
         qos__alpha=0, policy__savable=SAVABLE, policy__floor=1e-6, scheduler__watchdog=1,
@@ -76,12 +76,8 @@ def make_room(place: Place) -> None:
     place.nodes(1, prefix="new", cpu="1")
 
 
-def late_in(status: Json) -> tuple[int, int]:
-    return status["lost"], status["starving"]
-
-
-def is_late(place: Place, name: str, lost: int, starving: int) -> Json:
-    return place.status(name, lambda status: late_in(status) == (lost, starving), f"{lost} lost, {starving} starving")
+def is_late(place: Place, name: str, lost: int) -> Json:
+    return place.status(name, lambda one: (one["lost"], one["starving"]) == (lost, 0), f"{lost} lost")
 
 
 def top(plane: ControlPlane, *words: str) -> tuple[dict[str, str], list[dict[str, str]]]:
@@ -116,7 +112,7 @@ def overloaded(place: Place) -> set[str]:
 def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Place) -> None:
     """Nothing happens to the workload when its promise is lost: its ledger is written all the same."""
     successor = crowd_out(place, web(place))
-    assert is_late(place, "deployment-web", 1, 0)["slackSeconds"] < -SAVABLE
+    assert is_late(place, "deployment-web", 1)["slackSeconds"] < -SAVABLE
     until(lambda: "half" in overloaded(place), "the metric says the same")
     late = metrics(place, "slacktide_late_pods")
     assert [late[f'class="half",state="{state}"'] for state in ("lost", "starving")] == [1, 0]
@@ -133,63 +129,15 @@ def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Place) -> No
     assert "0 running, 1 waiting (1 lost)" in explained.output
     make_room(place)
     place.bound(successor)
-    is_late(place, "deployment-web", 0, 0)
+    is_late(place, "deployment-web", 0)
     until(lambda: not overloaded(place), "no class is overloaded where nobody waits")
     assert top(place.stage.plane, "-n", place.namespace)[0] == {}
 
 
-def test_one_that_never_ran_starves_and_one_that_is_deleted_is_not_late(place: Place) -> None:
-    running = web(place, labels=WIDE)
-    place.create("pods", pod("never", cpu="1", labels=HALF))
-    is_late(place, "pod-never", 0, 1)
-    until(lambda: overloaded(place) == {"half", "wide"}, "the metric says the same")
-    said, _ = top(place.stage.plane, "-n", place.namespace)
-    assert said == {
-        "half": "1 of 1 waiting instances starves",
-        "wide": "it has the rank of half",
-    }
-    place.waits("never", "; starving: its class is overloaded$")
-    place.delete("pods", "never", 0)
-    place.status("pod-never", lambda s: "deletedAt" in s, "its workload was deleted")
-    until(lambda: not overloaded(place), "no class is overloaded")
-    assert top(place.stage.plane, "-n", place.namespace)[0] == {}
-    assert place.node_of(running)
-
-
-def test_a_deployment_that_wants_nobody_any_more_has_nobody_who_is_lost(place: Place) -> None:
-    crowd_out(place, web(place))
-    is_late(place, "deployment-web", 1, 0)
-    place.api.patch(f"{place.kinds_path('deployments')}/web", {"spec": {"replicas": 0}}, STRATEGIC)
-    is_late(place, "deployment-web", 0, 0)
-
-
-def test_a_new_leader_finds_who_is_lost_and_who_is_not_any_more(place: Place) -> None:
-    place.nodes(1, prefix="other", cpu="1")
-    for pod_name in (web(place, "stays"), web(place, "leaves")):
-        crowd_out(place, pod_name)
-    before = [is_late(place, name, 1, 0) for name in ("deployment-stays", "deployment-leaves")]
-    place.scheduler.kill()
-    place.api.patch(f"{place.kinds_path('deployments')}/leaves", {"spec": {"replicas": 0}}, STRATEGIC)
-    until(lambda: not place.pods("leaves"), "its pod is gone while nobody leads")
-    assert place.status("deployment-leaves", lambda _: True, "is there") == before[1], "nobody has written it"
-    place.scheduler.restart()
-    is_late(place, "deployment-leaves", 0, 0)
-    after = place.status("deployment-stays", lambda status: status["at"] > before[0]["at"], "a new leader wrote it")
-    assert late_in(after) == (1, 0)
-
-
-def test_a_state_that_time_changes_is_written_when_it_does(place: Place) -> None:
-    """A pod that was late runs on: nothing happens to it, and at a known instant its promise is kept again."""
-    place.create("pods", pod("slow", cpu="1", labels=HALF, annotations={"slacktide.io/startup-seconds": "1"}))
-    missed = place.status("pod-slow", lambda status: status["running"] == 1, "it runs")
-    assert (missed["state"], missed.get("breaksAt")) == ("Missed", None)
-    gains = 1.0 / missed["promised"] - 1.0
-    due = at(missed) - missed["slackSeconds"] / gains
-    kept = place.status("pod-slow", lambda status: status["state"] != "Missed", "its promise is kept again")
-    assert due - 0.01 <= at(kept) <= due + 2.0
-    assert kept["breaksAt"] > kept["at"]
-    if kept["state"] == "AtRisk":
-        assert "margin of class half" in kept["message"]
+def test_a_ledger_says_until_when_a_promise_over_a_window_holds(place: Place) -> None:
+    web(place, labels={CLASS: "minute"})
+    status = place.status("deployment-web", lambda one: one["running"] == 1, "it runs")
+    assert unix_seconds(status["breaksAt"]) - at(status) == pytest.approx(status["slackSeconds"], abs=1.0)
 
 
 def test_nothing_went_wrong(stage: Stage) -> None:

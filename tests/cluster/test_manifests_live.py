@@ -14,6 +14,7 @@ import yaml
 from cluster.installation import EXAMPLES, MANIFESTS, PAGE, alone, installed
 from cluster.kubectl import Answer, Json, Kubectl, cells
 from cluster.labtools import until
+from cluster.verdicts import each
 from cluster.workloads import APPROACH, CLASS, KINDS, SLO, workload
 from slacktide.lab import Binaries, ControlPlane
 
@@ -67,7 +68,7 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
 # What a user writes.
 
 
-@pytest.mark.parametrize(
+@each(
     ("spec", "field", "says"),
     [
         ({"rank": 1}, "spec.slo", "Required"),
@@ -171,7 +172,7 @@ def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> Non
     refused(kubectl.try_apply(service_class("c" * 64, **FINE)), "metadata.name must have at most 63 characters")
 
 
-@pytest.mark.parametrize(
+@each(
     "spec",
     [
         {"slo": 1, "rank": 1},
@@ -230,7 +231,7 @@ def test_kubectl_lists_classes(kubectl: Kubectl) -> None:
     assert table["DEFAULT"] == ["false", "false", "true"]
 
 
-@pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*.yaml")), ids=lambda file: file.stem)
+@each("file", sorted(EXAMPLES.glob("*.yaml")))
 def test_an_example_is_accepted_without_a_warning(kubectl: Kubectl, file: Path) -> None:
     answer = kubectl("apply", "--dry-run=server", "-f", str(file))
     assert (answer.code, answer.error) == (0, "")
@@ -310,7 +311,7 @@ def test_a_ledger_is_made_by_one_write_and_listed(kubectl: Kubectl) -> None:
         kubectl("delete", "avail", "a-front", "b-still", "--ignore-not-found")
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "field"),
     [
         ({"state": "Fine"}, "status.state"),
@@ -342,7 +343,7 @@ def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(kubectl: Kubect
     assert [status["typeChecking"] for status in statuses()] == [{}] * 4
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_a_class_that_the_namespace_may_not_use_is_refused(kubectl: Kubectl, kind: str) -> None:
     for namespace in ("default", "shop"):
         answer = kubectl.try_apply(workload(kind, service_class="gold", namespace=namespace))
@@ -352,7 +353,7 @@ def test_a_class_that_the_namespace_may_not_use_is_refused(kubectl: Kubectl, kin
     assert kubectl.try_apply(workload(kind, service_class="silver", namespace="lab")).code == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_own_promise_is_a_number_not_above_that_of_the_class(kubectl: Kubectl, kind: str) -> None:
     for right in ("0.95", ".95", "0.5", "0.001"):
         assert kubectl.try_apply(workload(kind, {SLO: right}, service_class="silver")).code == 0, right
@@ -375,7 +376,7 @@ def limited(kubectl: Kubectl) -> Iterator[str]:
     kubectl("delete", "svcclass/limited", "--ignore-not-found")
 
 
-@pytest.mark.parametrize("kind", ["Pod", "Deployment", "CronJob"])
+@each("kind", ["Pod", "Deployment", "CronJob"])
 def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kubectl, limited: str, kind: str) -> None:
     for name, right, wrong, says in (
         (
@@ -397,7 +398,7 @@ def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kub
     assert kubectl.try_apply(unlimited).code == 0
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "right", "wrong"),
     [
         ("disruptions", ["1 per 40m", "64 per 3600"], ["twice", "65 per 1h", "1 per hour", "1 in 1h", "1 per 0s", ""]),
@@ -419,8 +420,8 @@ def test_a_limit_of_a_workload_can_be_read(kubectl: Kubectl, name: str, right: l
         refused(found, f"annotation slacktide.io/{name}: found '{text}'", "expected")
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
+@each("kind", KINDS)
+@each(
     ("name", "wrong", "says"),
     [
         ("disruptions", "0 per 1h", "expected at least 1"),
@@ -434,7 +435,7 @@ def test_nobody_makes_himself_untouchable(kubectl: Kubectl, kind: str, name: str
     refused(kubectl.try_apply(workload(kind, {f"slacktide.io/{name}": wrong}, service_class="silver")), CLASS, says)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_an_approach_is_one_of_three_and_of_a_job_aggregated(kubectl: Kubectl, kind: str) -> None:
     for approach in ("independent", "concurrent", "aggregated"):
         answer = kubectl.try_apply(workload(kind, {APPROACH: approach}))
@@ -469,7 +470,7 @@ def test_what_only_the_scheduler_can_judge_is_let_in(kubectl: Kubectl) -> None:
     assert kubectl.try_apply(by_priority).code == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@each("kind", KINDS)
 def test_pods_of_other_schedulers_are_let_alone(kubectl: Kubectl, kind: str) -> None:
     wrong = {SLO: "much", APPROACH: "none"}
     foreign = workload(kind, wrong, service_class="gold", namespace="lab", scheduler="default-scheduler")

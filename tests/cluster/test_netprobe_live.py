@@ -22,6 +22,7 @@ from cluster.installation import MANIFESTS, alone
 from cluster.kubectl import Json, Kubectl
 from cluster.labtools import until
 from cluster.pulse import Pulse
+from cluster.verdicts import each
 from slacktide.cli import main
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane
 from slacktide.lab.kubeconfig import write_kubeconfig
@@ -163,7 +164,7 @@ def test_an_agent_may_do_nothing_else(guarded: ControlPlane, nodes: dict[str, st
 PEER = {"node": "far", "lost": 0.0, "samples": 3, "meanMs": 5.0, "deviationMs": 0.1}
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "says"),
     [
         ({"peers": [PEER | {"meanMs": 0}]}, "must be above 0"),

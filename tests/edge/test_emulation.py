@@ -55,6 +55,7 @@ def children(process: int) -> list[int]:
     return [int(one) for one in found.read_text().split()]
 
 
+@pytest.mark.slow
 @needs_emulation
 def test_delay_aware_placement_is_done_before_kcss() -> None:
     words = ["edge", "emulate", str(EDGE), "--scenario", "2", "--requests", "5", "--repeats", "1", "--json"]

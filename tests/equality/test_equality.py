@@ -18,9 +18,9 @@ from slacktide.sim.startup import delays
 from support.clusters import EXACT_SWITCHES, POLICIES_WITH_RULES, cluster
 from support.runs import compare, core, twin
 
-CLUSTERS = 1000
+CLUSTERS = 300
 
-MIDDLE = 36
+MIDDLE = 18
 
 TOLD_APART = (2893, 3035, 3866, 4366, 5486, 6139)
 """Seeds of clusters of requests beyond the thousand that showed a fault of the core."""
@@ -31,7 +31,7 @@ WANTED = ("preempts", "removes", "releases", "discards", "gangs", "batch", *APPR
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, CLUSTERS, 100))
-def test_core_and_twin_agree_on_a_thousand_clusters(first: int, tmp_path: Path) -> None:
+def test_core_and_twin_agree_on_hundreds_of_clusters(first: int, tmp_path: Path) -> None:
     preempting = 0
     for seed in range(first, first + 100):
         one = cluster(seed)
@@ -52,7 +52,7 @@ def test_core_and_twin_agree_on_middle_clusters(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, CLUSTERS, 100))
-def test_core_and_twin_agree_on_a_thousand_clusters_of_requests(first: int, tmp_path: Path) -> None:
+def test_core_and_twin_agree_on_hundreds_of_clusters_of_requests(first: int, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(first, first + 100):
         one = cluster(seed, several=True)
@@ -75,13 +75,13 @@ def test_core_and_twin_agree_on_a_thousand_clusters_of_requests(first: int, tmp_
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_on_clusters_with_neighbours(several: bool, tmp_path: Path) -> None:
     preempting = 0
-    for seed in range(200):
+    for seed in range(70):
         one = cluster(seed, several=several, neighbours=True)
         result = core(one, tmp_path)
         difference = compare(result, twin(one))
         assert difference is None, f"cluster({seed}, several={several}, neighbours=True): {difference}"
         preempting += result.preemptions > 0
-    assert preempting >= 50, "clusters without contention prove little"
+    assert preempting >= 17, "clusters without contention prove little"
 
 
 @pytest.mark.slow
@@ -142,7 +142,7 @@ def test_core_and_twin_agree_on_promises_over_windows(triage: bool, tmp_path: Pa
 
 @pytest.mark.slow
 def test_core_and_twin_agree_on_hundreds_of_clusters_with_windows(tmp_path: Path) -> None:
-    for seed in range(8200, 8500):
+    for seed in range(8200, 8300):
         one = cluster(seed, neighbours=seed % 3 == 0, resizes=seed % 5 == 0).windowed()
         one = one.triaged() if seed % 2 else one
         difference = compare(core(one, tmp_path), twin(one))

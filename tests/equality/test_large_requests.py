@@ -58,7 +58,7 @@ def test_core_and_twin_agree_on_crowds(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_core_and_twin_agree_on_many_crowds(tmp_path: Path) -> None:
-    for seed in range(1000, 1200):
+    for seed in range(1000, 1070):
         one = crowd(seed).with_(optimize=WHERE_IT_MATTERS)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"crowd({seed}): {difference}"

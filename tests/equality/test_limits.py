@@ -50,7 +50,7 @@ def test_core_and_twin_agree_on_limits(name: str, several: bool, neighbours: boo
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_on_limits_in_many_clusters(several: bool, triage: bool, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(12_100, 12_300):
+    for seed in range(12_100, 12_170):
         one = cluster(seed, 6, 40, several=several, neighbours=seed % 4 == 0, resizes=seed % 3 == 0)
         one = (one.triaged() if triage else one).limited()
         one = readily(one) if seed % 2 else one
@@ -60,8 +60,8 @@ def test_core_and_twin_agree_on_limits_in_many_clusters(several: bool, triage: b
         seen["preempts"] += result.preemptions > 0
         seen["moves"] += result.moves > 0
         seen["gangs"] += one.config.policy.gang and several
-    assert min(seen["preempts"] / 10, seen["moves"]) >= 5, seen
-    assert seen["gangs"] >= 10 or not several, seen
+    assert min(seen["preempts"] / 10, seen["moves"]) >= 2, seen
+    assert seen["gangs"] >= 4 or not several, seen
 
 
 @pytest.mark.parametrize("name", POLICIES_WITH_RULES)

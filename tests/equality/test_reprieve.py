@@ -13,7 +13,7 @@ from support.clusters import cluster
 from support.runs import compare, core, twin
 from support.small import BRONZE, GOLD, Request, machines, small
 
-CLUSTERS = 80
+CLUSTERS = 28
 KINDS: dict[str, dict[str, Any]] = {
     "rows": {},
     "requests": {"several": True},

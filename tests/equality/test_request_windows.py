@@ -54,7 +54,7 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
     gang: bool, triage: bool, neighbours: bool, tmp_path: Path
 ) -> None:
     preempting = 0
-    for seed in range(60):
+    for seed in range(25):
         one = cluster(seed, several=True, neighbours=neighbours).windowed().with_(policy={"gang": gang})
         one = one.triaged() if triage else one
         result = core(one, tmp_path)
@@ -63,7 +63,7 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
             f"cluster({seed}, several=True, neighbours={neighbours}), {gang}, {triage}: {difference}"
         )
         preempting += result.preemptions > 0
-    assert preempting >= 10, "clusters without contention prove little"
+    assert preempting >= 4, "clusters without contention prove little"
 
 
 @pytest.mark.parametrize("off", [*((name,) for name in EXACT_SWITCHES), EXACT_SWITCHES], ids="+".join)

@@ -17,6 +17,8 @@ from slacktide.reporting.export import KEYS
 from support.browsing import asked, looks, prefers, serious
 from support.browsing import browser as browser  # the fixture, by its name
 
+pytestmark = pytest.mark.slow
+
 READABLE = 4.5
 """Contrast of text to its ground that WCAG 2.2 asks for (success criterion 1.4.3)."""
 

@@ -94,6 +94,7 @@ def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
         assert re.findall(r"(?<!, )#[0-9a-f]{6}\b", one) == []
 
 
+@pytest.mark.slow
 def test_equal_folders_give_equal_bytes_and_replace_all_earlier_figures(
     experiment: Path, page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

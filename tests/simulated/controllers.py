@@ -144,6 +144,11 @@ class Jobs(Agent):
             set_condition(found, self.now, "Complete", "True")
             self.store.write(JOBS, found)
             return
+        if found["spec"].get("suspend"):
+            for one in pods:
+                if is_active(one):
+                    remove(self.api, "pods", one)
+            return
         for _ in range(min(found["spec"]["parallelism"], wanted - done) - there):
             make_pod(self.api, found, found["spec"]["template"])
 
@@ -222,3 +227,6 @@ class GarbageCollection(Agent):
             for one in self.store.every(plural):
                 if any(owner["uid"] == key[1] for owner in one["metadata"].get("ownerReferences", ())):
                     remove(self.api, plural, one)
+
+
+CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection)

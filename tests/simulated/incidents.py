@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextvars import Context
 from functools import partial
 
 from simulated.replica import Replica
-from simulated.world import World
+from simulated.world import STRIKES, Part, World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
 STRIKING, MOMENT = 0.03, 0.06
 
 
 class Incidents:
-    """One after the other, ``pause`` seconds apart on average; several may last at once."""
+    """One after the other, ``pause`` seconds apart on average; several may last at once. Each draws from a stream of
+    its own, so that one that is left out changes none of the others."""
 
     def __init__(self, world: World, pause: float) -> None:
         self._world, self._pause, self._chance = world, pause, world.chance
@@ -25,16 +27,22 @@ class Incidents:
             (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
         )  # fmt: skip
         self._nodes = 0
+        self._subject = ""
 
     async def run(self) -> None:
         """Until cancelled."""
         self._world.invariants.chosen = self.strike
         draw = self._chance.of("incidents")
         weights = [weight for weight, _ in self._kinds]
-        while True:
+        for number in itertools.count():
             await asyncio.sleep(draw.expovariate(1.0 / self._pause))
             ((_, kind),) = draw.choices(self._kinds, weights)
-            kind()
+            if self._world.comes(Part("incident", number), kind.__name__):
+                self._as(f"incident {number}", kind)
+
+    def _as(self, subject: str, act: Callable[[], None]) -> None:
+        self._subject = subject
+        act()
 
     def heal(self) -> None:
         """Nothing fails any more, and what is broken is mended."""
@@ -50,17 +58,17 @@ class Incidents:
     def _one(self) -> Replica:
         """The leader, more often than not."""
         leader = self._world.leader
-        if leader is not None and self._chance.happens("incidents", 0.6):
+        if leader is not None and self._chance.happens(self._subject, 0.6):
             return leader
-        return self._chance.one_of("incidents", self._world.replicas)
+        return self._chance.one_of(self._subject, self._world.replicas)
 
     def strike(self, one: Replica) -> None:
         """It has just decided: now and then it is struck within the moment in which that is carried out."""
-        if self._chance.happens("strikes", STRIKING):
+        if self._world.has(STRIKES) and self._chance.happens("strikes", STRIKING):
             acts: tuple[Callable[[], None], ...] = one.kill, partial(self.freeze, one), partial(self.cut, one)
             act = self._chance.one_of("strikes", acts)
             wait = MOMENT * self._chance.between("strikes", 0.0, 1.0) ** 2  # most is sent at once
-            self._world.loop.call_later(wait, act, context=Context())
+            self._world.loop.call_later(wait, self._as, "strikes", act, context=Context())
 
     def kill(self) -> None:
         self._one().kill()
@@ -77,21 +85,21 @@ class Incidents:
             if one.wire is wire:
                 one.thaw()
 
-        self._world.loop.call_later(self._chance.between("incidents", 0.5, LONG_FREEZE), thaw)
+        self._world.loop.call_later(self._chance.between(self._subject, 0.5, LONG_FREEZE), thaw)
 
     def cut(self, one: Replica | None = None) -> None:
-        self._world.begin((one or self._one()).cut_off(self._chance.between("incidents", 0.5, LONG_CUT)))
+        self._world.begin((one or self._one()).cut_off(self._chance.between(self._subject, 0.5, LONG_CUT)))
 
     def cut_all(self) -> None:
         """The API server is away."""
-        seconds = self._chance.between("incidents", 0.5, LONG_CUT)
+        seconds = self._chance.between(self._subject, 0.5, LONG_CUT)
         for one in self._world.replicas:
             self._world.begin(one.cut_off(seconds))
 
     def step_clock(self) -> None:
         wire = self._one().wire
         if wire is not None:
-            wire.actor.stepped += self._chance.between("incidents", -60.0, 60.0)
+            wire.actor.stepped += self._chance.between(self._subject, -60.0, 60.0)
 
     # -- watches ---------------------------------------------------------------------------------------------------
 
@@ -100,8 +108,8 @@ class Incidents:
         watches = connection.watches() if connection is not None else []
         if watches:
             busy = [one for one in watches if one.resource.plural in ("pods", "nodes", "replicasets", "deployments")]
-            some = busy if busy and self._chance.happens("incidents", 0.8) else watches
-            getattr(self._chance.one_of("incidents", some), act)()
+            some = busy if busy and self._chance.happens(self._subject, 0.8) else watches
+            getattr(self._chance.one_of(self._subject, some), act)()
 
     def end_watch(self) -> None:
         self._watch("end")
@@ -120,7 +128,7 @@ class Incidents:
 
     def compact(self) -> None:
         """The API server forgets what happened; some are behind then."""
-        self._world.store.compact_all(self._chance.whole("incidents", 0, 20))
+        self._world.store.compact_all(self._chance.whole(self._subject, 0, 20))
         self._world.api.forget_pages()
         self.break_watches()
 
@@ -129,14 +137,14 @@ class Incidents:
     def _node(self) -> str | None:
         names = sorted(name for _, name in self._world.store.objects["nodes"])
         up = [one for one in names if one not in self._world.kubelets.down]
-        return self._chance.one_of("incidents", up) if len(up) > 1 else None
+        return self._chance.one_of(self._subject, up) if len(up) > 1 else None
 
     def fail_node(self) -> None:
         """It comes back under its name."""
         name = self._node()
         if name is not None:
             self._world.kubelets.fail(name)
-            seconds = self._chance.between("incidents", 5.0, 500.0)
+            seconds = self._chance.between(self._subject, 5.0, 500.0)
             self._world.loop.call_later(seconds, self._come_back, name)
 
     def _come_back(self, name: str) -> None:
@@ -149,9 +157,10 @@ class Incidents:
         if name is not None:
             self._world.kubelets.lose(name)
             self._nodes += 1
-            other = name if self._chance.happens("incidents", 0.5) else f"spare-{self._nodes}"
-            self._world.loop.call_later(self._chance.between("incidents", 1.0, 60.0), self._join, other)
+            other = name if self._chance.happens(self._subject, 0.5) else f"spare-{self._nodes}"
+            cpu = self._chance.whole(self._subject, 3, 6)
+            self._world.loop.call_later(self._chance.between(self._subject, 1.0, 60.0), self._join, other, cpu)
 
-    def _join(self, name: str) -> None:
+    def _join(self, name: str, cpu: int) -> None:
         if self._world.store.get("nodes", "", name) is None:
-            self._world.make_node(name, self._chance.whole("incidents", 3, 6))
+            self._world.make_node(name, cpu)

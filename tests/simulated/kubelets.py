@@ -6,6 +6,9 @@ from simulated.agents import NODES, PODS, Agent, is_over, on_node, remove, room,
 from simulated.pod_model import set_condition, timestamp
 from simulated.resources import Json
 from simulated.store import Change, Key
+from slacktide.submit.kubelet_annotations import RUN_SECONDS as RUNS
+from slacktide.submit.kubelet_annotations import SHUTDOWN_SECONDS as SHUTDOWN
+from slacktide.submit.kubelet_annotations import STARTUP_SECONDS as STARTUP
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 GRACE_SECONDS = 40.0
@@ -14,14 +17,26 @@ TOLERATED_SECONDS = 300.0
 ORPHAN_SECONDS = 40.0
 
 
+def said_of(pod: Json, annotation: str) -> float | None:
+    """Seconds, as an annotation of the pod says to the lab's kubelets, too."""
+    found = pod["metadata"].get("annotations", {}).get(annotation)
+    return None if found is None else float(found)
+
+
 class Kubelets(Agent):
     """Every node's. A node in ``down`` does nothing, and says nothing."""
 
     pace = (0.05, 0.6)
+    probes = (0.2, 8.0)
+    """Seconds from a container's start until its pod is ready, where no annotation says how many."""
+    grace = (0.0, 1.0)
+    """How much of its grace a pod takes, where none says so."""
 
     def __init__(self, *args: object) -> None:
         super().__init__(*args)  # type: ignore[arg-type]
         self.down: set[str] = set()
+        self.sick: set[Key] = set()
+        """Pods whose probes fail."""
         self._ends: dict[str, float] = {}
         """When the work of a job's pod is done, by its UID."""
 
@@ -42,12 +57,16 @@ class Kubelets(Agent):
         metadata, status = pod["metadata"], pod["status"]
         if metadata.get("deletionTimestamp"):
             uid = metadata["uid"]
-            wait = self.chance.between("grace", 0.0, metadata["deletionGracePeriodSeconds"])
+            period = metadata["deletionGracePeriodSeconds"]
+            said = said_of(pod, SHUTDOWN)
+            wait = period * self.chance.between("grace", *self.grace) if said is None else min(said, period)
             self.later(wait, self._stopped, key, uid, node)
         elif status.get("phase") == "Pending":
             self._start(key, pod, node)
-        elif not is_over(pod) and not status["containerStatuses"][0]["ready"]:
-            self.later(self.chance.between("probes", 0.2, 8.0), self._ready, key, metadata["uid"], node)
+        elif not is_over(pod) and not status["containerStatuses"][0]["ready"] and key not in self.sick:
+            said = said_of(pod, STARTUP)
+            wait = self.chance.between("probes", *self.probes) if said is None else said
+            self.later(wait, self._ready, key, metadata["uid"], node)
 
     def _start(self, key: Key, pod: Json, node: str) -> None:
         held, has = taken(on_node(self.store, node)), room(self.store.objects["nodes"]["", node])
@@ -56,13 +75,14 @@ class Kubelets(Agent):
             self.store.write(PODS, pod)
             return
         pod["status"] |= {"phase": "Running", "startTime": timestamp(self.now)}
-        self._say(pod, ready=False)
+        self.say(pod, ready=False)
         self.store.write(PODS, pod)
-        if (seconds := pod["metadata"].get("annotations", {}).get("runs")) is not None:
-            self._ends[pod["metadata"]["uid"]] = self.now + float(seconds)
-            self.later(float(seconds), self._done, key, pod["metadata"]["uid"], node)
+        if (seconds := said_of(pod, RUNS)) is not None:
+            self._ends[pod["metadata"]["uid"]] = self.now + seconds
+            self.later(seconds, self._done, key, pod["metadata"]["uid"], node)
 
-    def _say(self, pod: Json, *, ready: bool) -> None:
+    def say(self, pod: Json, *, ready: bool) -> None:
+        """Its containers run; whether they are ready."""
         state = {"running": {"startedAt": timestamp(self.now)}}
         old = (pod["status"].get("containerStatuses") or [{}])[0].get("state", state)
         pod["status"]["containerStatuses"] = [{"name": "c", "ready": ready, "state": old}]
@@ -79,8 +99,8 @@ class Kubelets(Agent):
 
     def _ready(self, key: Key, uid: str, node: str) -> None:
         pod = self._present(key, uid, node)
-        if pod is not None and pod["status"].get("phase") == "Running":
-            self._say(pod, ready=True)
+        if pod is not None and pod["status"].get("phase") == "Running" and key not in self.sick:
+            self.say(pod, ready=True)
             self.store.write(PODS, pod)
 
     def _done(self, key: Key, uid: str, node: str) -> None:
@@ -103,7 +123,7 @@ class Kubelets(Agent):
         key = pod["metadata"]["namespace"], pod["metadata"]["name"]
         found = self._present(key, pod["metadata"]["uid"], pod["spec"]["nodeName"])
         if found is not None and found["status"].get("phase") == "Running":
-            self._say(found, ready=False)
+            self.say(found, ready=False)
             self.store.write(PODS, found)
 
     # -- nodes -----------------------------------------------------------------------------------------------------

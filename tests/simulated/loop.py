@@ -99,9 +99,9 @@ class WorldLoop(asyncio.BaseEventLoop):
 
 
 @contextmanager
-def acted_by(actor: Actor) -> Iterator[None]:
-    """What begins in here is done by that process, and reads its clocks."""
-    loop = asyncio.get_running_loop()
+def acted_by(actor: Actor, loop: asyncio.AbstractEventLoop | None = None) -> Iterator[None]:
+    """What begins in here is done by that process, and reads its clocks; ``loop`` where it does not run just now."""
+    loop = loop or asyncio.get_running_loop()
     sources = Sources(
         wall=lambda: EPOCH + loop.time() + actor.stepped, steady=loop.time, monotonic=loop.time, work=loop.time
     )

@@ -114,8 +114,8 @@ MUTANTS = (
     Mutant(
         "a place waits for those who are in its way",
         ACTOR,
-        "uids | self.reservations.in_the_way(self.feed.engine, decision)",
-        "uids | set()",
+        "self.reservations.in_the_way(self.feed.engine, decision).union(uids)",
+        "set(uids)",
     ),
     Mutant("a place waits for its victims", ACTOR, "        if not outstanding:\n", "        if True:\n"),
     Mutant("a former leader's victims are waited for", ACTOR, "        if not leaving:\n", "        if True:\n"),
@@ -223,8 +223,8 @@ def tried(mutant: Mutant | None) -> str:
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
             (copy / "src" / "slacktide" / mutant.file).write_text(mutated(mutant, ROOT), encoding="utf-8")
-        words = [sys.executable, "tests/simulated/soak.py", "--processes=1", "--until-found", "--first=1"]
-        environment = os.environ | {"PYTHONPATH": "src:tests", "PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1"}
+        words = [sys.executable, "tests/simulated/soak.py", "--processes=1", "--until-found", "--cut=0", "--first=1"]
+        environment = os.environ | {"PYTHONPATH": "src:tests", "PYTHONDONTWRITEBYTECODE": "1"}
         done = subprocess.run(
             words, cwd=copy, env=environment, capture_output=True, text=True, check=False, preexec_fn=_limited
         )

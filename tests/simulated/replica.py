@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from simulated.api_model import ApiModel
@@ -14,6 +15,7 @@ from simulated.network import Weather, Wire
 from simulated.transport import SimulatedConnection
 from simulated.watching import KEEPALIVE_SECONDS
 from slacktide.config import Config
+from slacktide.engine.core.engine import Journal
 from slacktide.engine.core.types import Decision
 from slacktide.kube.scheduler import Scheduler
 from slacktide.kube.term import GaveWay, LeadershipLost
@@ -25,7 +27,8 @@ RESTART = (1.0, 12.0)
 class Replica:
     """A pod of the scheduler's Deployment. It is started again when its process ends.
 
-    ``decided`` hears of each decision, ``failed`` of what ends a process and is no ordinary end.
+    ``decided`` hears of each decision, ``failed`` of what ends a process and is no ordinary end; ``shown`` gives each
+    scheduler its journal.
     """
 
     def __init__(self, name: str, api: ApiModel, chance: Chance, weather: Weather, config: Config) -> None:
@@ -35,6 +38,7 @@ class Replica:
         self.decided: Callable[[Replica, Decision], None] = lambda *_: None
         self.failed: Callable[[str], None] = lambda _: None
         self.began: Callable[[Wire], None] = lambda _: None
+        self.shown: Callable[[Replica, Scheduler], Journal | None] = lambda *_: None
         self.scheduler: Scheduler | None = None
         self.wire: Wire | None = None
         self.connection: SimulatedConnection | None = None
@@ -70,15 +74,21 @@ class Replica:
         async with SimulatedConnection(self.wire, self._api.store, self._chance) as self.connection:
             while True:
                 self.scheduler = scheduler = Scheduler(self.connection, self.config, actor.name, yields=yields)
-                scheduler.told = lambda decision: self.decided(self, decision)
+                journal = self.shown(self, scheduler)
+                first = scheduler.told
+                scheduler.told = partial(self._tell, first)
                 try:
-                    await scheduler.run()
+                    await scheduler.run(journal)
                 except BaseExceptionGroup as problems:
                     if problems.subgroup(LeadershipLost) is not None:
                         return
                     if problems.subgroup(GaveWay) is None:
                         raise
                 yields = self.config.kube.lease_duration
+
+    def _tell(self, first: Callable[[Decision], None], decision: Decision) -> None:
+        first(decision)
+        self.decided(self, decision)
 
     def _note_end(self, task: asyncio.Task[None]) -> None:
         with contextlib.suppress(asyncio.CancelledError):

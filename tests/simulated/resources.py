@@ -55,6 +55,7 @@ SERVED = (
     Resource("batch/v1", "jobs", "Job", status=True),
     Resource("batch/v1", "cronjobs", "CronJob", status=True),
     Resource("policy/v1", "poddisruptionbudgets", "PodDisruptionBudget", status=True, fenced=True),
+    Resource("scheduling.k8s.io/v1alpha2", "podgroups", "PodGroup", status=True),
     Resource("coordination.k8s.io/v1", "leases", "Lease", fenced=True),
     Resource(OURS, "serviceclasses", "ServiceClass", namespaced=False, fenced=True),
     Resource(OURS, "availabilities", "Availability", fenced=True),

@@ -12,7 +12,6 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from simulated import incidents, world
-from simulated.hashing import settle
 from simulated.invariants import Invariants
 from simulated.loop import EPOCH
 from simulated.story import told
@@ -87,5 +86,4 @@ def _tell(kind: type, name: str, teller: Teller) -> None:
 
 
 if __name__ == "__main__":
-    settle()
     sys.exit(main(sys.argv[1:]))

@@ -1,6 +1,7 @@
 """``python tests/simulated/soak.py [--hours HOURS] [--first SEED] [--seeds SEED,SEED,...]``: stories, each of another
-seed, until so many simulated hours have passed. Prints each seed that found something, and what; exit
-code 1 where there is one. ``python tests/simulated/retell.py SEED`` tells such a story.
+seed, until so many simulated hours have passed. Prints each seed that found something, and what, and cuts its story
+down to a short one, a test that can stay; exit code 1 where there is one. ``python tests/simulated/retell.py SEED``
+tells such a story.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from simulated.hashing import settle
+from simulated.shrinking import as_test, cut_down
 from simulated.story import Outcome, told
 
 SHOWN_SECONDS = 60.0
@@ -54,6 +55,7 @@ def main(words: list[str]) -> int:
     parser.add_argument("--seeds", default="", help="these seeds alone")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--until-found", action="store_true", help="end with the first seed that finds something")
+    parser.add_argument("--cut", type=int, default=1, help="so many stories that find something are cut down")
     parser.add_argument("--hashes", action="store_true", help="print what each seed's history comes to")
     asked = parser.parse_args(words)
     seeds = map(int, asked.seeds.split(",")) if asked.seeds else itertools.count(asked.first)
@@ -68,6 +70,9 @@ def main(words: list[str]) -> int:
             failed += 1
             sys.stdout.write(described(outcome) + "\n")
             sys.stdout.flush()
+            if failed <= asked.cut:
+                cut, short = cut_down(outcome.seed, outcome)
+                sys.stdout.write(f"Cut down, as a test:\n\n{as_test(cut, short, outcome)}\n\n")
         if hours >= asked.hours or (failed and asked.until_found):
             break
         if time.monotonic() - shown > SHOWN_SECONDS:
@@ -82,5 +87,4 @@ def main(words: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    settle()
     sys.exit(main(sys.argv[1:]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
+from math import ceil
 
 from simulated.agents import amounts, is_active, is_over, on_node, owned, room, taken
 from simulated.incidents import Incidents
@@ -11,9 +12,8 @@ from simulated.network import Weather
 from simulated.pod_model import is_true, seconds_of
 from simulated.resources import Json
 from simulated.users import Users
-from simulated.world import NODE_LABEL, World, played
+from simulated.world import NODE_LABEL, WHOLE, Cut, Part, World, played
 
-FAULTS_SECONDS = 1200.0
 HEALED_SECONDS = 420.0
 """By then all that can be placed is placed: two minutes of silence, a lease, the longest backoff, a grace, and the
 longest time that containers and budgets take, several times over."""
@@ -29,6 +29,8 @@ class Outcome:
     seed: int
     findings: tuple[str, ...]
     digest: str
+    parts: tuple[tuple[Part, str], ...]
+    """What happened, and when."""
     hours: float
     bindings: int
     evictions: int
@@ -47,11 +49,14 @@ async def _play(world: World) -> None:
         world.make_node(f"node-{number}", chance.whole("story", 2, 6))
     users = Users(world, chance.between("story", 5.0, 25.0))
     for _ in range(chance.whole("story", 1, 4)):
-        users.deploy()
+        users.does(users.deploy)
     incidents = Incidents(world, chance.between("story", 8.0, 80.0))
     world.start()
     at_work = [asyncio.create_task(users.run()), asyncio.create_task(incidents.run())]
-    await asyncio.sleep(FAULTS_SECONDS)
+    for _ in range(ceil(world.cut.faults_seconds / LOOK_SECONDS)):
+        await asyncio.sleep(LOOK_SECONDS)
+        if world.cut.ends_at_once and world.invariants.findings:
+            return
     for task in at_work:
         task.cancel()
     failed = [one.exception() for one in at_work if one.done()]
@@ -133,12 +138,15 @@ def _pods(world: World, plural: str, uid: str) -> list[Json]:
     return [pod for owner in owners for pod in owned(world.store, "pods", owner)]
 
 
-def told(seed: int) -> Outcome:
-    """Play a seed."""
+def told(seed: int, cut: Cut = WHOLE) -> Outcome:
+    """Play a seed, or what is left of it."""
     weather = scaled((0.0, 0.3, 1.0, 1.0, 2.0)[seed % 5])
-    world, _ = played(seed, weather, _play)
+    for name in weather.__dataclass_fields__:
+        if Part(name, 0) in cut.without:
+            setattr(weather, name, 0.0)
+    world, _ = played(seed, weather, _play, cut=cut)
     seen = world.invariants
     return Outcome(
-        seed, tuple(seen.findings), world.store.hash.hexdigest(), world.loop.time() / 3600.0, seen.bindings,
-        seen.evictions, world.store.revision,
+        seed, tuple(seen.findings), world.store.hash.hexdigest(), tuple(world.parts), world.loop.time() / 3600.0,
+        seen.bindings, seen.evictions, world.store.revision,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from simulated import pod_model
 from simulated.agents import is_active, on_node, remove
 from simulated.chance import Chance
 from simulated.resources import BY_NAME, Json, Refused, Target
-from simulated.world import CLASSES, NAMESPACE, NODE_LABEL, World, deployment, job, template
+from simulated.world import CLASSES, MEDDLES, NAMESPACE, NODE_LABEL, Part, World, deployment, job, template
 
 NODES, DEPLOYMENTS, BUDGETS = BY_NAME["nodes"], BY_NAME["deployments"], BY_NAME["poddisruptionbudgets"]
 SIZES = (250, 500, 500, 1000, 1500)
@@ -19,12 +19,14 @@ MEDDLING = 0.3
 
 
 class Users:
-    """One deed after the other, ``pause`` seconds apart on average."""
+    """One deed after the other, ``pause`` seconds apart on average. Each draws from a stream of its own, so that one
+    that is left out changes none of the others."""
 
     def __init__(self, world: World, pause: float) -> None:
         self._world, self._pause = world, pause
         self._chance: Chance = world.chance
-        self._made = 0
+        self._made = self._deed = 0
+        self._subject = ""
         self._deeds: tuple[tuple[int, Callable[[], None]], ...] = (
             (3, self.deploy), (2, self.run_job), (4, self.scale), (3, self.roll_out), (2, self.delete_workload),
             (4, self.delete_pod), (2, self.bare_pod), (2, self.replace_bare_pod), (1, self.protect),
@@ -34,8 +36,12 @@ class Users:
 
     def meddle(self, _: str, name: str) -> None:
         """Something is on its way to a pod: now and then it meets another one of that name."""
-        if name.startswith("bare-") and self._chance.happens("meddling", MEDDLING):
-            self._world.loop.call_soon(self._replace, name, context=Context())
+        if name.startswith("bare-") and self._world.has(MEDDLES) and self._chance.happens("meddling", MEDDLING):
+            self._world.loop.call_soon(self._meets_another, name, context=Context())
+
+    def _meets_another(self, name: str) -> None:
+        self._subject = "meddling"
+        self._replace(name)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -45,6 +51,14 @@ class Users:
         while True:
             await asyncio.sleep(draw.expovariate(1.0 / self._pause))
             ((_, deed),) = draw.choices(self._deeds, weights)
+            self.does(deed)
+
+    def does(self, deed: Callable[[], None]) -> None:
+        """Do something, unless the story leaves it out."""
+        number, self._deed = self._deed, self._deed + 1
+        if self._world.comes(Part("deed", number), deed.__name__):
+            self._subject = f"deed {number}"
+            self._made = 10 * number
             deed()
 
     # -- workloads -------------------------------------------------------------------------------------------------
@@ -53,20 +67,20 @@ class Users:
         if len(self._world.store.objects["deployments"]) >= MOST_WORKLOADS:
             return
         self._made += 1
-        service, size = self._class(), self._chance.one_of("users", SIZES)
-        made = deployment(f"app-{self._made}", service, self._chance.whole("users", 1, 6), size)
+        service, size = self._class(), self._chance.one_of(self._subject, SIZES)
+        made = deployment(f"app-{self._made}", service, self._chance.whole(self._subject, 1, 6), size)
         self._world.make("deployments", made, NAMESPACE)
 
     def run_job(self) -> None:
         self._made += 1
-        at_once, size = self._chance.whole("users", 1, 4), self._chance.one_of("users", SIZES)
-        made = job(f"job-{self._made}", self._class(), at_once, at_once + self._chance.whole("users", 0, 3), size,
-                   self._chance.between("users", 5.0, 200.0))  # fmt: skip
+        at_once, size = self._chance.whole(self._subject, 1, 4), self._chance.one_of(self._subject, SIZES)
+        made = job(f"job-{self._made}", self._class(), at_once, at_once + self._chance.whole(self._subject, 0, 3), size,
+                   self._chance.between(self._subject, 5.0, 200.0))  # fmt: skip
         self._world.make("jobs", made, NAMESPACE)
 
     def scale(self) -> None:
         if (found := self._some("deployments")) is not None:
-            found["spec"]["replicas"] = self._chance.whole("users", 0, 8)
+            found["spec"]["replicas"] = self._chance.whole(self._subject, 0, 8)
             self._changed("deployments", found)
 
     def roll_out(self) -> None:
@@ -81,7 +95,7 @@ class Users:
             self._changed("deployments", found)
 
     def delete_workload(self) -> None:
-        plural = self._chance.one_of("users", ("deployments", "jobs"))
+        plural = self._chance.one_of(self._subject, ("deployments", "jobs"))
         if (found := self._some(plural)) is not None:
             remove(self._world.api, plural, found)
 
@@ -89,13 +103,13 @@ class Users:
 
     def delete_pod(self) -> None:
         if (found := self._some("pods")) is not None:
-            remove(self._world.api, "pods", found, self._chance.one_of("users", (None, None, 0, 1)))
+            remove(self._world.api, "pods", found, self._chance.one_of(self._subject, (None, None, 0, 1)))
 
     def bare_pod(self) -> None:
         """A pod that nobody makes again, by one of few names."""
         name = f"bare-{self._chance.whole('users', 0, 3)}"
         if self._world.store.get("pods", NAMESPACE, name) is None:
-            made = template(self._class(), name, self._chance.one_of("users", SIZES))
+            made = template(self._class(), name, self._chance.one_of(self._subject, SIZES))
             made["metadata"]["name"] = name
             self._world.make("pods", made, NAMESPACE)
 
@@ -103,13 +117,13 @@ class Users:
         """Another one of its name, at once."""
         names = [key[1] for key in self._world.store.objects["pods"] if key[1].startswith("bare-")]
         if names:
-            self._replace(self._chance.one_of("users", sorted(names)))
+            self._replace(self._chance.one_of(self._subject, sorted(names)))
 
     def _replace(self, name: str) -> None:
         found = self._world.store.get("pods", NAMESPACE, name)
         if found is not None:
             remove(self._world.api, "pods", found, 0)
-            made = template(self._class(), name, self._chance.one_of("users", SIZES))
+            made = template(self._class(), name, self._chance.one_of(self._subject, SIZES))
             made["metadata"]["name"] = name
             self._world.make("pods", made, NAMESPACE)
 
@@ -125,7 +139,7 @@ class Users:
         if found is None or self._world.store.get("poddisruptionbudgets", NAMESPACE, found["metadata"]["name"]):
             return
         name = found["metadata"]["name"]
-        at_most = self._chance.whole("users", 0, 2)
+        at_most = self._chance.whole(self._subject, 0, 2)
         spec: Json = {"selector": {"matchLabels": {"app": name}}}
         spec |= {"maxUnavailable": at_most} if at_most else {"minAvailable": 1}
         self._world.make("poddisruptionbudgets", {"metadata": {"name": name}, "spec": spec}, NAMESPACE)
@@ -170,7 +184,7 @@ class Users:
         found = self._some("nodes")
         if found is not None:
             labels = found["metadata"]["labels"]
-            if NODE_LABEL in labels and self._chance.happens("users", 0.4):
+            if NODE_LABEL in labels and self._chance.happens(self._subject, 0.4):
                 del labels[NODE_LABEL]
             else:
                 labels[NODE_LABEL] = "true"
@@ -179,14 +193,14 @@ class Users:
     # -- helpers ---------------------------------------------------------------------------------------------------
 
     def _class(self) -> str:
-        return self._chance.one_of("users", CLASSES)[0]
+        return self._chance.one_of(self._subject, CLASSES)[0]
 
     def _some(self, plural: str) -> Json | None:
         """One of them, to change; of pods one that is not over."""
         found = sorted(
             key for key, one in self._world.store.objects[plural].items() if plural != "pods" or is_active(one)
         )
-        return self._world.store.copy(plural, *self._chance.one_of("users", found)) if found else None
+        return self._world.store.copy(plural, *self._chance.one_of(self._subject, found)) if found else None
 
     def _changed(self, plural: str, body: Json) -> None:
         metadata = body["metadata"]

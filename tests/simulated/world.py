@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
 
 from simulated.api_model import ApiModel
 from simulated.chance import Chance
-from simulated.controllers import Deployments, Disruption, GarbageCollection, Jobs, ReplicaSets
+from simulated.controllers import CONTROLLERS
 from simulated.invariants import Invariants
 from simulated.kubelets import Kubelets
 from simulated.loop import EPOCH, WORLD, WorldLoop, acted_by
@@ -23,20 +24,56 @@ from slacktide.config import Config
 from slacktide.kube import garbage_collection as garbage
 from slacktide.kube import term
 from slacktide.settings import load_live
+from slacktide.submit.kubelet_annotations import RUN_SECONDS
 
 T = TypeVar("T")
 NAMESPACE = "team"
 LOGGED = logging.ERROR
 """What is logged at this level becomes a finding; :mod:`retell` wants more of it."""
 CLASSES = (("gold", 1, 0.99), ("silver", 2, 0.9), ("bronze", 3, 0.5))
-"""Name, rank and promised availability."""
+"""Name, rank and promised availability, where nobody names others."""
 NODE_LABEL = "node-restriction.kubernetes.io/slacktide"
+
+
+class Part(NamedTuple):
+    """Something that happens in a story, and that can be left out of it: an incident or a deed by its number, or a kind
+    of weather."""
+
+    kind: str
+    number: int
+
+
+STRIKES, MEDDLES = Part("strikes", 0), Part("meddling", 0)
+"""That a replica is struck just after it has decided; that users replace pods about which something is on its way."""
+FAULTS_SECONDS = 1200.0
+
+
+@dataclass(frozen=True)
+class Cut:
+    """What a story leaves out, how long its faults last, and whether it ends with the first finding."""
+
+    without: frozenset[Part] = frozenset()
+    faults_seconds: float = FAULTS_SECONDS
+    ends_at_once: bool = False
+
+
+WHOLE = Cut()
 
 
 class World:
     """Everything there is. Make it within a running :class:`WorldLoop`."""
 
-    def __init__(self, seed: int, weather: Weather, config: Config | None = None, replicas: int = 2) -> None:
+    def __init__(
+        self,
+        seed: int,
+        weather: Weather,
+        config: Config | None = None,
+        replicas: int = 2,
+        classes: Sequence[Json] | None = None,
+        cut: Cut = WHOLE,
+    ) -> None:
+        self.cut = cut
+        self.parts: list[tuple[Part, str]] = []
         self.seed, self.weather = seed, weather
         self.chance = Chance(seed)
         self.loop = asyncio.get_running_loop()
@@ -45,13 +82,11 @@ class World:
         self.invariants = Invariants(self.store)
         for name in ("default", "slacktide-system", NAMESPACE):
             self.make("namespaces", {"metadata": {"name": name}})
-        for name, rank, slo in CLASSES:
-            spec = {"slo": slo, "rank": rank, "marginSeconds": 10, "namespaces": ["*"], "approach": "independent",
-                    "default": name == "bronze"}  # fmt: skip
-            self.make("serviceclasses", {"metadata": {"name": name}, "spec": spec})
+        for body in usual_classes() if classes is None else classes:
+            self.make("serviceclasses", body)
         parts: Any = (self.api, self.chance)
         self.kubelets = Kubelets(*parts)
-        self.controllers = [one(*parts) for one in (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection)]
+        self.controllers = [one(*parts) for one in CONTROLLERS]
         self.replicas = [
             Replica(f"replica-{number}", self.api, self.chance, weather, config or load_live(None, None, []))
             for number in range(replicas)
@@ -61,6 +96,16 @@ class World:
             one.failed = self.invariants.finding
             one.began = self.invariants.follow
         self.tasks: set[asyncio.Task[None]] = set()
+
+    def has(self, part: Part) -> bool:
+        """Whether the story does not leave it out."""
+        return part not in self.cut.without
+
+    def comes(self, part: Part, what: str) -> bool:
+        """The same, of what would happen now."""
+        if self.has(part):
+            self.parts.append((part, f"{self.loop.time():8.3f} s: {what}"))
+        return self.has(part)
 
     def make(self, plural: str, body: Json, namespace: str = "") -> Json:
         """A user creates something."""
@@ -105,6 +150,15 @@ class World:
         await asyncio.gather(*self.tasks, return_exceptions=True)
 
 
+def usual_classes() -> list[Json]:
+    return [
+        {"metadata": {"name": name}, "spec": {
+            "slo": slo, "rank": rank, "marginSeconds": 10, "namespaces": ["*"], "approach": "independent",
+            "default": name == "bronze"}}
+        for name, rank, slo in CLASSES
+    ]  # fmt: skip
+
+
 def template(service: str, app: str, cpu: int, **annotations: str) -> Json:
     """What pods are made from; ``cpu`` in millicores."""
     labels = {"app": app, "slacktide.io/class": service}
@@ -120,7 +174,7 @@ def deployment(name: str, service: str, replicas: int, cpu: int) -> Json:
 
 
 def job(name: str, service: str, parallelism: int, completions: int, cpu: int, seconds: float) -> Json:
-    made = template(service, name, cpu, runs=f"{seconds:.3f}")
+    made = template(service, name, cpu, **{RUN_SECONDS: f"{seconds:.3f}"})
     made["spec"]["restartPolicy"] = "Never"
     spec = {"parallelism": parallelism, "completions": completions, "template": made}
     return {"metadata": {"name": name}, "spec": spec}
@@ -144,7 +198,7 @@ class Complaints(logging.Handler):
 
 
 @contextmanager
-def _set_apart(seed: int) -> Iterator[None]:
+def set_apart(seed: int) -> Iterator[None]:
     """Nothing of the machine reaches the world: no chance but the seed's, no garbage collection by the clock."""
     state, collect = random.getstate(), garbage.collect_when_idle
     random.seed(seed)
@@ -177,5 +231,5 @@ def played(
                 await world.end()
                 logging.getLogger("slacktide").removeHandler(handler)
 
-    with _set_apart(seed), asyncio.Runner(loop_factory=WorldLoop) as runner:
+    with set_apart(seed), asyncio.Runner(loop_factory=WorldLoop) as runner:
         return runner.run(whole())

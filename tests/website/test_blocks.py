@@ -15,6 +15,8 @@ from support.repository import REPOSITORY
 
 PAGES = [Page(path) for path in blocks.PAGES]
 OTHERS = blocks.ON_THE_LAB + blocks.ELSEWHERE
+FIRST = ("README.md",)
+"""What everybody reads first; all other pages are left to `make thorough`."""
 HERE = [page for page in PAGES if page.path.name not in OTHERS and any(one.is_run for one in page.blocks)]
 
 
@@ -35,7 +37,9 @@ def test_a_block_that_is_not_run_says_why(page: Page) -> None:
                 assert (REPOSITORY / name).exists() or (REPOSITORY / "docs" / name).exists(), f"{one}: {name}"
 
 
-@pytest.mark.parametrize("page", HERE, ids=str)
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=() if page.path.name in FIRST else pytest.mark.slow) for page in HERE], ids=str
+)
 def test_the_blocks_of_a_page_run_one_after_the_other(page: Page, tmp_path: Path) -> None:
     blocks.workplace(tmp_path)
     published = DATA.is_dir()

@@ -106,9 +106,11 @@ class Housekeeper:
         return not one.rows and one.desired < 0 and target.uid not in self._feed.mirror.owners.watched
 
     def _speak_of_held(self, now: float) -> None:
-        held = {uid for waiting in self._feed.succession.held.values() for uid in waiting}
-        self._told &= held
-        for uid in held - self._told:
+        held = [uid for waiting in self._feed.succession.held.values() for uid in waiting]
+        self._told.intersection_update(held)
+        for uid in held:
+            if uid in self._told:
+                continue
             pod = self._feed.pods.get(uid)
             if pod is not None and pod.problem == HELD and now - pod.record.seen > HELD_SECONDS:
                 self._told.add(uid)

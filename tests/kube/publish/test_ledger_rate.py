@@ -129,6 +129,7 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
     assert 90 <= len(sent[CROWD]) <= 120  # ten
 
 
+@pytest.mark.slow
 def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -185,6 +186,7 @@ def test_more_workloads_are_looked_at_less_often(monkeypatch: pytest.MonkeyPatch
     assert 14 * 300 < looked[300] <= 15 * 300
 
 
+@pytest.mark.slow
 def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyPatch) -> None:
     config, server = load_live(), Server()
     told: list[tuple[float, str, str]] = []

@@ -99,8 +99,8 @@ class Actor:
             return False
         self.feed.pods[decision.uid].queue = fed_pod.NOWHERE
         self.latest = self.clock()
-        uids = {victim.uid for victim in decision.victims}
-        outstanding = uids | self.reservations.in_the_way(self.feed.engine, decision)
+        uids = [victim.uid for victim in decision.victims]
+        outstanding = self.reservations.in_the_way(self.feed.engine, decision).union(uids)
         if not outstanding:
             self._has_its_place(decision)
             return True

@@ -12,14 +12,14 @@ class Succession:
     """Who was preempted and is not gone, by controller, and who waits to continue them, the first come first."""
 
     def __init__(self) -> None:
-        self.leaving: dict[str, set[str]] = {}
+        self.leaving: dict[str, dict[str, None]] = {}
         self.held: dict[str, dict[str, None]] = {}
         self._owed: dict[str, int] = {}
         """How many preempted pods of a controller have no replacement yet."""
 
     def told(self, key: str, uid: str) -> None:
         """A pod of a controller was told to go."""
-        self.leaving.setdefault(key, set()).add(uid)
+        self.leaving.setdefault(key, {})[uid] = None
         self._owed[key] = self._owed.get(key, 0) + 1
 
     def stays(self, key: str) -> None:
@@ -52,7 +52,7 @@ class Succession:
         if waiting is not None:
             waiting.pop(uid, None)
         if leaving is not None and uid in leaving:
-            leaving.remove(uid)
+            del leaving[uid]
             if not leaving:
                 del self.leaving[key]
         released = ""

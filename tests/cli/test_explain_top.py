@@ -1,0 +1,98 @@
+"""What ``slacktide explain`` and ``slacktide top`` write."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cluster.labtools import deployment, pod, pods, until
+from cluster.running import Running, prepared, service_class
+from slacktide.cli import app
+from slacktide.cli.cluster.top import Ledgers
+from slacktide.cli.cluster.top_rows import Line
+from slacktide.kube.observe import explain
+from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
+from slacktide.kube.translate.selectors import NOTHING
+from slacktide.lab import Binaries, ControlPlane
+from slacktide.model import Rule
+
+BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
+
+OURS = {"schedulerName": "slacktide"}
+
+
+@pytest.fixture(scope="module")
+def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """Two nodes of two cores: four bronze pods fill them, three wait, and one gold pod has preempted one.
+
+    Three of seven are less than bronze was promised, so that its slack has a limit, however long it had four.
+    """
+    plane = prepared(binaries, tmp_path_factory.mktemp("seeing"))
+    try:
+        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3, counts="everything")):
+            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
+        plane.create_nodes(2, cpu="2")
+        scheduler = Running(plane, kube__leader_election=False).wait_until_leading()
+        body = deployment("low", 7, cpu="1", labels=BRONZE, **OURS)
+        body["spec"]["template"]["metadata"]["annotations"] = {"slacktide.io/approach": "aggregated"}
+        plane.api.post("/apis/apps/v1/namespaces/default/deployments", body)
+        until(lambda: len(_running(plane)) == 4, "four bronze pods run")
+        plane.api.post("/api/v1/namespaces/default/pods", pod("high", cpu="1", labels=GOLD, **OURS))
+        until(lambda: "high" in _running(plane), "the gold pod runs")
+        until(lambda: _events(plane, "Preempted"), "the victim's event")
+        yield scheduler
+        scheduler.stop()
+        assert not scheduler.complaints()
+    finally:
+        plane.kill()
+
+
+def _running(plane: ControlPlane) -> list[str]:
+    return [one["metadata"]["name"] for one in pods(plane.api, "default", "Running")]
+
+
+def _events(plane: ControlPlane, reason: str) -> list[str]:
+    every = plane.api.get("/api/v1/namespaces/default/events")["items"]
+    return [one["involvedObject"]["name"] for one in every if one["reason"] == reason]
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
+    from slacktide.kube.resources.objects import AVAILABILITY
+    from support.made_objects import decoded
+
+    status = {"class": "gold", "promised": 0.9, "delivered": 0.95, "slackSeconds": 12.0, "state": "Kept", "running": 1}
+    body = {"metadata": {"name": "pod-a", "namespace": "n"}, "status": status | {"accumulators": {"version": 99}}}
+    ledgers = Ledgers()
+    ledgers.changed(decoded(AVAILABILITY, body))
+    by = (0.0, 0.0, 0.0)
+    assert ledgers.lines(2e9) == [Line("n", "pod-a", "gold", 0.9, 0.95, 12.0, "Kept", 1, 0, 0, lost_by=by)]
+
+
+def test_slack_without_a_limit_has_no_number() -> None:
+    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("no limit to its slack", "-1.3 s of slack")
+
+
+NOBODY = (PodSelection(NOTHING, ("default",)),)
+
+
+@pytest.mark.parametrize(
+    ("kind", "mark", "text"),
+    [
+        ("away", "port:TCP/80", "have no free host port"),
+        ("away", "claim:default/data", "are barred as another pod uses a claim that one pod at a time may use"),
+        ("away", TermEffect("member", NOBODY).mark, "did not match pod anti-affinity"),
+        ("away", TermEffect("avoids", NOBODY, "zone").mark, "did not satisfy existing pods' anti-affinity"),
+        ("near", TermEffect("member", NOBODY).mark, "did not match pod affinity"),
+        ("spread", TermEffect("counted", NOBODY).mark, "did not match pod topology spread constraints"),
+        ("near", "something", "are not near 'something'"),
+    ],
+)
+def test_rules_have_the_names_that_users_know(kind: str, mark: str, text: str) -> None:
+    assert named_rule(Rule(kind, mark)) == text  # type: ignore[arg-type]  # one of the kinds
