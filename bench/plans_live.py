@@ -19,13 +19,24 @@ from promises_parts.inputs import Input, alone, machines
 from promises_parts.outcome import Policy, measured
 
 from cluster.conftest import PROGRAMS
+from cluster.labtools import deployment
 from cluster.running import Place, service_class, staged
-from cluster.test_live_plans import PLACES, SERVICES, WINDOW, scene
 from slacktide.lab import Binaries
 from slacktide.model import ServiceClass, Window
 
+SERVICES, PLACES, WINDOW = 9, 8, 120.0
 SLO, ALPHA = 0.9, 2.0
 EVERY = 1.0  # seconds between two looks
+
+
+def scene(place: Place) -> None:
+    """Nine services on eight places, and no room besides."""
+    place.nodes(PLACES, cpu="1")
+    for one in place.api.get("/api/v1/nodes?labelSelector=fence")["items"]:  # room that none of the scene can use
+        place.api.delete(f"/api/v1/nodes/{one['metadata']['name']}")
+    for number in range(SERVICES):
+        labels = {"slacktide.io/class": "minutes"}
+        place.create("deployments", deployment(f"web-{number}", 1, cpu="1", labels=labels))
 
 
 def live(minutes: float) -> list[list[str]]:

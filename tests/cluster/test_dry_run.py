@@ -15,20 +15,6 @@ import pytest
 from cluster.installation import ACCOUNT
 from cluster.labtools import deployment, pods, until
 from cluster.running import Running, audit_log, service_class
-from slacktide.config import Config
-from slacktide.dryrun.comparison import Tally, text
-from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts
-from slacktide.dryrun.reality import Deeds
-from slacktide.dryrun.shadow import Shadow
-from slacktide.engine.core import types
-from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.operations import BoundElsewhere, Ready
-from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kube.client.credentials import Access
-from slacktide.kube.client.http import KubeError
-from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
-from slacktide.kube.resources.objects import POD, Identity, Pod, ServiceClass, ServiceClassSpec
 from slacktide.lab import Binaries, ControlPlane
 
 POLICY = {

@@ -15,8 +15,8 @@ from cluster.installation import ACCOUNT
 from cluster.running import audit_log, service_class
 from slacktide.config import Config
 from slacktide.dryrun.comparison import Tally, text
-from slacktide.dryrun.deeds import Deeds
 from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts
+from slacktide.dryrun.reality import Deeds
 from slacktide.dryrun.shadow import Shadow
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine

@@ -6,9 +6,9 @@ from simulated.agents import NODES, PODS, Agent, is_over, on_node, remove, room,
 from simulated.pod_model import set_condition, timestamp
 from simulated.resources import Json
 from simulated.store import Change, Key
-from slacktide.submit.kubelet_annotations import RUN_SECONDS as RUNS
-from slacktide.submit.kubelet_annotations import SHUTDOWN_SECONDS as SHUTDOWN
-from slacktide.submit.kubelet_annotations import STARTUP_SECONDS as STARTUP
+from slacktide.submit.manifests import RUN_SECONDS as RUNS
+from slacktide.submit.manifests import SHUTDOWN_SECONDS as SHUTDOWN
+from slacktide.submit.manifests import STARTUP_SECONDS as STARTUP
 
 UNREACHABLE = "node.kubernetes.io/unreachable"
 GRACE_SECONDS = 40.0

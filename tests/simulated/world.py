@@ -24,7 +24,7 @@ from slacktide.config import Config
 from slacktide.kube import garbage_collection as garbage
 from slacktide.kube import term
 from slacktide.settings import load_live
-from slacktide.submit.kubelet_annotations import RUN_SECONDS
+from slacktide.submit.manifests import RUN_SECONDS
 
 T = TypeVar("T")
 NAMESPACE = "team"
