@@ -28,7 +28,7 @@ from slacktide.config import Config
 from slacktide.errors import ConfigError, InputError
 from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.kube.observe import explain
-from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.publish.rule_names import READ_WRITE_ONCE_POD, named_rule
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
@@ -112,7 +112,7 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
 def test_why_waiting_counts_nodes(running: Running) -> None:
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
     text = explained(running, waiting)
-    assert "waits: 0/2 nodes: 2 insufficient cpu; preemption: " in text
+    assert "waits: 0/2 nodes are available: 2 Insufficient cpu. preemption: " in text
     assert "Deployment low, class bronze: promised 0.5000" in text
     found = json.loads(explained(running, waiting, "--json"))
     assert (found["state"], found["ledger"]["running"], found["ledger"]["waiting"]) == ("waiting", 3, 4)
@@ -136,7 +136,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     def told() -> str:
         result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
         assert result.exit_code == 0, result.output
-        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes: 2 insufficient cpu"
+        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes are available: 2 Insufficient cpu"
         return result.output if all(text in result.output for text in wanted) else ""
 
     output = until(told, "ledger and condition were written and are told", 120)
@@ -236,12 +236,12 @@ NOBODY = (PodSelection(NOTHING, ("default",)),)
 @pytest.mark.parametrize(
     ("kind", "mark", "text"),
     [
-        ("away", "port:TCP/80", "have no free host port"),
-        ("away", "claim:default/data", "are barred as another pod uses a claim that one pod at a time may use"),
-        ("away", TermEffect("member", NOBODY).mark, "did not match pod anti-affinity"),
-        ("away", TermEffect("avoids", NOBODY, "zone").mark, "did not satisfy existing pods' anti-affinity"),
-        ("near", TermEffect("member", NOBODY).mark, "did not match pod affinity"),
-        ("spread", TermEffect("counted", NOBODY).mark, "did not match pod topology spread constraints"),
+        ("away", "port:TCP/80", "node(s) didn't have free ports for the requested pod ports"),
+        ("away", "claim:default/data", READ_WRITE_ONCE_POD),
+        ("away", TermEffect("member", NOBODY).mark, "node(s) didn't match pod anti-affinity rules"),
+        ("away", TermEffect("avoids", NOBODY, "zone").mark, "node(s) didn't satisfy existing pods anti-affinity rules"),
+        ("near", TermEffect("member", NOBODY).mark, "node(s) didn't match pod affinity rules"),
+        ("spread", TermEffect("counted", NOBODY).mark, "node(s) didn't match pod topology spread constraints"),
         ("near", "something", "are not near 'something'"),
     ],
 )
@@ -282,15 +282,15 @@ def new_pod(**settings: Any) -> str:
 def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, binaries: Binaries) -> None:
     def said() -> str:
         text = asked(running, binaries, "why")
-        return text if "0/2 nodes: " in text else ""
+        return text if "0/2 nodes are available: " in text else ""
 
     text = until(said, "the scheduler has said why somebody waits")
     assert text.startswith("4 pods wait in namespace default\n")
     table = cells(text.partition("\n")[2])
     assert list(table) == ["NAMESPACE", "POD", "CLASS", "SINCE", "WHY"]
     assert (set(table["NAMESPACE"]), set(table["CLASS"])) == ({"default"}, {"bronze"})
-    name, why = next((a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes: " in b)
-    assert re.match(rf"{name} waits since \S+: 0/2 nodes: ", asked(running, binaries, "why", name)), why
+    name, why = next((a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes are available: " in b)
+    assert re.match(rf"{name} waits since \S+: 0/2 nodes are available: ", asked(running, binaries, "why", name)), why
     assert "high does not wait: it is on " in asked(running, binaries, "why", "high")
     assert (
         asked(running, binaries, "why", "-n", "kube-system").strip()
@@ -338,7 +338,7 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     assert [len(one["victims"]) for one in found].count(1) == 3
     assert [one["node"] for one in found].count(None) == 2
     assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
-    assert (large["node"], large["reason"][:11]) == (None, "0/2 nodes: ")
+    assert (large["node"], large["reason"][:25]) == (None, "0/2 nodes are available: ")
     assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
 
 
@@ -421,7 +421,7 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
         reason = until(
             lambda: browser.execute_script("return [...slacktide.waiting.values()].find((one) => one.reason)?.reason")
         )
-        assert reason.startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
+        assert reason.startswith("0/2 nodes are available: 2 Insufficient cpu. preemption: ")
         low = browser.execute_script("return [...slacktide.workloads.values()].find((one) => one.name === 'low')")
         ready = sum(name.startswith("low-") for name in truth())
         assert (low["running"], low["waiting"]) == (ready, 7 - ready)

@@ -117,7 +117,7 @@ def test_a_pod_that_grows_in_place_takes_its_room(place: Place) -> None:
     body = {"spec": {"containers": [{"name": container["name"], "resources": sizes}]}}
     place.api.patch(f"{path}/resize", body, STRATEGIC)  # the scheduler hears of pods in the order of their changes
     place.create("pods", of("high", "comes", "500m"))
-    place.waits("comes", r"\b1 insufficient cpu\b")
+    place.waits("comes", r"\b1 Insufficient cpu\b")
     place.delete("pods", "grows", 0)
     assert place.bound("comes") == node
 

@@ -257,7 +257,7 @@ def test_an_api_server_that_does_not_know_our_rights_yet(stage: Everyday, cast: 
     })  # fmt: skip
     place.bound("small")
     place.bound("high")
-    place.waits("huge", "insufficient cpu")
+    place.waits("huge", "Insufficient cpu")
     assert "waits again" not in log.log
     assert "is not evicted" not in log.log
     until(lambda: place.auditor.events(place.namespace, "Preempted", "low"), "an event says so")

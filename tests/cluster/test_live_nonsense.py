@@ -242,7 +242,7 @@ def test_nodes_that_have_nothing_or_too_much(ward: Ward) -> None:
     ward.canary()
     for name in ("nothing", "no-pods"):
         ward.create(f"on-{name}", nodeSelector={"odd": name})
-        ward.waits(f"on-{name}", "insufficient|too many pods")
+        ward.waits(f"on-{name}", "Insufficient|Too many pods")
     ward.create("on-too-much", cpu="1000000", nodeSelector={"odd": "too-much"})
     ward.bound("on-too-much")
     ward.create("more", cpu="1e9", nodeSelector={"odd": "too-much"})

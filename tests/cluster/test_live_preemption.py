@@ -155,7 +155,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
     # The place is taken now; its replacement says why it waits (at first: for its predecessor to be gone), and goes
     # on with the same ledger afterwards.
     (new,) = (one["metadata"]["name"] for one in place.pods("web") if one["metadata"]["name"] != name)
-    place.waits(new, r"^0/\d+ nodes: .*\b1 insufficient cpu\b.*; preemption: ")
+    place.waits(new, r"^0/\d+ nodes are available: .*\b1 Insufficient cpu\b.*\. preemption: ")
     place.delete("pods", "first")
     place.delete("pods", "third")
     place.ready("web", 1)
@@ -167,7 +167,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
 @scene
 def test_nobody_is_preempted_before_its_least_running_time(place: Place) -> None:
     place.nodes(1, cpu="2")
-    said = r"preemption: .*protected by disruption budgets or by a least running time"
+    said = r"preemption: .*protected by a PodDisruptionBudget or a minimum running time"
     for attempt in range(TRIES):
         young, old = f"young-{attempt}", f"old-{attempt}"
         place.create("pods", low(young))
@@ -202,7 +202,7 @@ def test_a_budget_that_is_used_up_protects(place: Place) -> None:
     begun = time.time()
     time.sleep(LEAST + 1)
     place.create("pods", high("needs"))
-    place.waits("needs", r"preemption: .*protected by disruption budgets or by a least running time")
+    place.waits("needs", r"preemption: .*protected by a PodDisruptionBudget or a minimum running time")
     time.sleep(3)
     if place.auditor.late(begun, time.time()) < LEAST:  # it had heard of the budget
         assert [act["objectRef"] for act in place.auditor.evictions(place.namespace, 429)] == []  # so it need not ask
@@ -243,7 +243,7 @@ def test_pods_that_may_not_preempt(place: Place) -> None:
     time.sleep(LEAST + 1)
     until(lambda: admitted(place, high("patient", priorityClassName="patient")), "the priority class is known")
     assert place.pod("patient")["spec"]["preemptionPolicy"] == "Never"
-    place.waits("patient", r"preemption: its preemptionPolicy is Never")
+    place.waits("patient", r"preemption: not eligible due to preemptionPolicy=Never")
     time.sleep(2.5)
     assert evicted(place) == {}
     place.delete("pods", "low")
@@ -258,7 +258,7 @@ def test_a_bare_pod_is_left_alone_by_its_equals(place: Place) -> None:
     time.sleep(LEAST + 1)
     place.create("pods", high("second"))
     place.create("pods", low("third"))
-    place.waits("second", r"preemption: 1 candidate\w* run pods that nobody would make again")
+    place.waits("second", r"preemption: .*\(1 node\(s\) with bare pods")
     place.waits("third", r"preemption: ")
     time.sleep(2)
     assert evicted(place) == {}
@@ -309,7 +309,7 @@ def test_a_victim_that_does_not_go_is_waited_for_in_vain(place: Place) -> None:
     notes = until(given_up, "an event says that the place was given up")
     assert node in notes[0]
     until(lambda: not place.pod("hopes")["status"].get("nominatedNodeName"), "it is nominated no more")
-    place.waits("hopes", r"^0/\d+ nodes: .*\b1 insufficient cpu\b")
+    place.waits("hopes", r"^0/\d+ nodes are available: .*\b1 Insufficient cpu\b")
     assert place.node_of("hopes") == ""  # the victim is still there
     place.delete("pods", "stuck", 0)
     assert place.bound("hopes") == node
@@ -415,13 +415,13 @@ def test_pods_that_name_no_class_go_by_their_priority_and_those_of_the_system_st
     until(lambda: admitted(place, pod("idle", "900m", priorityClassName="idle")), "the API server knows them all")
     until(lambda: admitted(place, pod("meek", "900m", priorityClassName="meek")), "the API server knows them all")
     assert [place.pod(name)["spec"]["priority"] for name in ("usual", "idle")] == [7, -5]
-    place.waits("usual", "preemption: 1 candidate run pods that nobody would make again")
-    place.waits("meek", "preemption: its preemptionPolicy is Never")
+    place.waits("usual", r"preemption: .*\(1 node\(s\) with bare pods")
+    place.waits("meek", "preemption: not eligible due to preemptionPolicy=Never")
     assert evicted(place) == {}
     place.create("pods", high("needs", "900m"))
     place.bound("needs")
     place.create("pods", high("large", "1900m"))
-    place.waits("large", "preemption: 1 candidate were protected, as their pods are of the system")
+    place.waits("large", r"preemption: .*\(1 node\(s\) with pods that are system-critical")
     assert list(all_evicted(place)) == ["vital"]
 
 
@@ -439,7 +439,7 @@ def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> 
     # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told whether
     # that one is protected: so it is known what the scheduler has heard of the budget.
     place.create("pods", high("asks", "1900m", nodeSelector={HOSTNAME: best}))
-    free, protected = "1 candidate run pods that nobody would make again", "1 candidate were protected by"
+    free, protected = "1 node(s) with bare pods", "1 node(s) with pods protected by"
     until(lambda: free in place.reason("asks"), "its least running time is over")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "best"}}}
     place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})

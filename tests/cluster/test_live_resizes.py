@@ -127,7 +127,7 @@ def test_what_a_deferred_resize_waits_for_goes_to_nobody_else(place: Place) -> N
     place.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", meek)
     grow(place, "web-0", "3", "Deferred")  # heard of before the next pod, as all changes of pods
     until(lambda: admitted(place, of("half", "comes", "1", priorityClassName="meek")), "the priority class is known")
-    place.waits("comes", r"\b1 insufficient cpu\b")  # 1 is free, but 3 + 2 are taken of 4
+    place.waits("comes", r"\b1 Insufficient cpu\b")  # 1 is free, but 3 + 2 are taken of 4
     place.delete("pods", "filler", 0)
     assert place.bound("comes") == node  # 3 + 1 of 4
     kubelet_says(place, "web-0", "", "3")

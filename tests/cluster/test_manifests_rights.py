@@ -275,7 +275,7 @@ def gone(user: Api, path: str) -> bool:
 
 def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -> None:
     path = f"{PODS}/rights"
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes are available"}
     status = {"conditions": [condition], "nominatedNodeName": "rights"}
     marked = scheduler.patch(f"{path}/status", {"status": status}, STRATEGIC)
     assert marked["status"]["nominatedNodeName"] == "rights"

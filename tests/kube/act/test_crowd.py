@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from kube.act.backstage import Backstage, played
+from slacktide.engine.explain.preemption import PROMISE
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.feed import fed_pod
@@ -219,7 +220,7 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
             house.server.refuses = lambda _kind, name: told.append(name)
             await house.decide(pause=0.5)
             said = house.term.reporter._told["waits"].reason
-            assert "0/2 nodes" in said
+            assert "0/2 nodes are available" in said
             told.clear()
             await house.decide(pause=5.0)
             assert "waits" not in told
@@ -252,8 +253,8 @@ def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
                 await asyncio.sleep(10.0)
             margin = 54.0 - house.term.engine.config.qos.alpha - 10.0
             assert [int(at - began) // 11 for at, _ in told] == [0, 1 + int(margin) // 11]
-            assert told[0][1].endswith(f"preemption: it may preempt from {instant(began + margin)} on if still pending")
-            assert told[1][1].endswith("preemption: 1 candidate kept their promise only if left alone")
+            assert told[0][1].endswith(f"preemption: may preempt from {instant(began + margin)} on if still pending.")
+            assert told[1][1].endswith(f"(1 {PROMISE}).")
 
     played(play, "qos-driven", "triage")
 

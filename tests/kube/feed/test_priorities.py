@@ -142,7 +142,7 @@ def test_a_bare_pod_is_lost_with_its_promise_so_that_no_equal_takes_its_place() 
     scene.see("comes", service="gold")
     assert scene.preempted() == []
     reason = Explainer(scene.engine).reason("comes", LATER)
-    assert f"1 candidate {preemption.FOR_GOOD}" in reason
+    assert f"1 {preemption.FOR_GOOD}" in reason
     scene.see("vital", priority=CRITICAL["priority"])
     assert scene.preempted() == ["runs"]
 
