@@ -238,7 +238,7 @@ def test_the_clusters_client_works_with_a_certificate_and_so_does_explain(
 
         assert b"PodList" in asyncio.run(pods())
         known = ("--address", f"127.0.0.1:{scheduler.port}", "--fingerprint", fingerprint)
-        says("pod default/p is not known", *known, "--kubeconfig", str(file))
+        says("pod default/p not found", *known, "--kubeconfig", str(file))
         assert "pod default/p" not in says("", *known[:3], "0" * 64, "--kubeconfig", str(file))
 
 
@@ -264,13 +264,13 @@ def test_explain_shows_a_token_to_a_certificate_that_it_knows(
     fingerprint = scheduler.log.partition("SHA-256 fingerprint ")[2].split()[0]
     shown = ("--token-file", str(token))
     known = ("--fingerprint", fingerprint)
-    says("pod default/p is not known", *address, *shown, *known)
+    says("pod default/p not found", *address, *shown, *known)
     says("certificate is known: give --fingerprint or --ca-file", *address, *shown)
     assert "pod default/p" not in says("", *address, *shown, "--fingerprint", "0" * 64)
     token.write_text(plane.service_account_token("default", "metrics"))
     says("may not get /explain", *address, *shown, *known)
     # The kubeconfig's own token: the administrator's.
-    says("pod default/p is not known", *address, *known, "--kubeconfig", str(plane.kubeconfig))
+    says("pod default/p not found", *address, *known, "--kubeconfig", str(plane.kubeconfig))
 
 
 def authority(directory: Path, name: str) -> tuple[str, str]:
@@ -437,7 +437,7 @@ def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_
     def reason() -> str:
         return str(condition(plane.api.get(f"{path}/third"), "PodScheduled").get("message", ""))
 
-    said = "service class 'half': PromiseQuota 'half' allows 1 cpu times promise, and others came first"
+    said = "service class 'half': PromiseQuota 'half' exceeded: it allows 1 cpu times promise"
     create("first")
     create("second")
     until(lambda: bound() == {"first", "second"}, "two are placed")  # only then: times of creation are whole seconds
@@ -469,7 +469,7 @@ def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_
         found = plane.api.get(f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/availabilities")["items"]
         return "".join(one["status"].get("message", "") for one in found)
 
-    more = "pods without a promise: 1 (PromiseQuota 'half' allows 1 cpu times promise, and others came first)"
+    more = "pods without a promise: 1 (PromiseQuota 'half' exceeded: it allows 1 cpu times promise)"
     until(lambda: more in told(), "the ledger says how many have none, and why")
     plane.api.delete(f"/apis/apps/v1/namespaces/{bounded}/deployments/web?propagationPolicy=Background")
 

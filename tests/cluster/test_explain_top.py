@@ -93,7 +93,7 @@ def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
     (victim,) = _events(running.plane, "Preempted")
     text = explained(running, "high")
     # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
-    had = r"it had (-\d+\.\d) s of slack beyond a start"
+    had = r"no node was feasible with (-\d+\.\d) s of slack after start-up"
     here = re.search(rf"is ready on node-\d: no node had room and {had}, so that it preempted (\S+)", text)
     assert here is not None, text
     assert here[2] == f"default/{victim}"
@@ -105,8 +105,8 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
     (victim,) = _events(running.plane, "Preempted")
     # Its containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
-    had = r"it had -?\d+\.\d s of slack beyond a start, the other -\d+\.\d s"
-    assert re.search(rf"preempted on node-\d for default/high: {had}", text)
+    had = r"it had -?\d+\.\d s of slack after start-up, the preemptor -\d+\.\d s"
+    assert re.search(rf"preempted on node-\d by default/high: {had}", text)
 
 
 def test_why_waiting_counts_nodes(running: Running) -> None:
@@ -144,7 +144,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     (victim,) = _events(running.plane, "Preempted")
     gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
     assert gone.startswith(f"Pod default/{victim} (gone)")
-    assert re.search(r"Preempted: Preempted on node-\d for default/high", gone)
+    assert re.search(r"Preempted: Preempted by pod default/high on node node-\d", gone)
     nobody = run("explain", "pod", "nobody", "--kubeconfig", kubeconfig)
     assert isinstance(nobody.exception, InputError)
     assert "pod default/nobody: expected one that exists, or existed lately" in str(nobody.exception)
@@ -227,7 +227,7 @@ def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
 
 
 def test_slack_without_a_limit_has_no_number() -> None:
-    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("no limit to its slack", "-1.3 s of slack")
+    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("unlimited slack", "-1.3 s of slack")
 
 
 NOBODY = (PodSelection(NOTHING, ("default",)),)
@@ -289,7 +289,9 @@ def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, 
     table = cells(text.partition("\n")[2])
     assert list(table) == ["NAMESPACE", "POD", "CLASS", "SINCE", "WHY"]
     assert (set(table["NAMESPACE"]), set(table["CLASS"])) == ({"default"}, {"bronze"})
-    name, why = next((a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes are available: " in b)
+    name, why = next(
+        (a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes are available: " in b
+    )
     assert re.match(rf"{name} waits since \S+: 0/2 nodes are available: ", asked(running, binaries, "why", name)), why
     assert "high does not wait: it is on " in asked(running, binaries, "why", "high")
     assert (
@@ -325,8 +327,8 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     before = {one["metadata"]["uid"] for one in pods(running.plane.api, "default")}
     gold = new_pod(cpu="1", labels=GOLD)
     text = asked(running, binaries, "quote", "-f", "-", stdin=gold)
-    assert "1 of 1 pods would be placed now, displacing 1" in text
-    assert re.search(r"class gold, promised 0.9990: would be placed on \S+, displacing default/low-\S+ \(", text)
+    assert "1 of 1 pods could be placed now, preempting 1" in text
+    assert re.search(r"class gold, promised 0.9990: would be placed on \S+, preempting default/low-\S+ \(", text)
     # A class on the command line counts instead.
     assert "class bronze, promised 0.5000: " in asked(
         running, binaries, "quote", "-f", "-", "--class", "bronze", stdin=gold
@@ -352,7 +354,7 @@ def test_a_quote_is_refused_as_the_pod_would_be(running: Running, binaries: Bina
 
 def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
     text = asked(running, binaries, "quote", "-f", "-", stdin=new_pod(cpu="1", labels=GOLD))
-    assert "displacing 1" in text
+    assert "preempting 1" in text
     before = set(_events(running.plane, "Preempted"))
     running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
     until(lambda: "new" in _running(running.plane), "the pod runs")

@@ -401,7 +401,7 @@ def test_explain_of_nobody_of_nothing_and_of_a_standby() -> None:
     shown.begin()
     assert shown.get("/explain")[0] == 400
     status, text = shown.get("/explain", namespace="n", name="p")
-    assert (status, json.loads(text)) == (404, {"error": "pod n/p is not known"})
+    assert (status, json.loads(text)) == (404, {"error": "pod n/p not found"})
 
 
 def test_the_end_of_a_pod_that_nobody_knows_any_more_is_remembered() -> None:

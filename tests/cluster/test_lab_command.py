@@ -95,7 +95,7 @@ def test_up_schedules(directory: Path) -> None:
     found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")
     assert found.returncode == 0, found.stderr
     assert "did not answer" not in found.stdout, "the lab's own scheduler is asked, wherever it listens"
-    assert "What happened, the latest last:" in found.stdout
+    assert "History, the latest entry last:" in found.stdout
     inherited = slacktide("explain", "pod", "one", "--json", KUBECONFIG=str(directory / "kubeconfig"))
     assert json.loads(inherited.stdout)["name"] == "one"
     address = state.scheduler_address(directory, lab.url)

@@ -72,7 +72,7 @@ def test_nobody_is_bound_to_a_node_that_was_cordoned_meanwhile(place: Place) -> 
 
     def given_up() -> bool:
         notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "other")]
-        return any(f"given up: node {node} does not take it any more" in note for note in notes)
+        return any(f"withdrawn: node {node} is no longer schedulable" in note for note in notes)
 
     until(given_up, "an event says so")
     assert place.node_of("other") == ""

@@ -131,7 +131,7 @@ def test_without_its_custom_resources_it_says_what_to_apply_and_is_not_ready(sta
         assert wanted in one
         assert "Traceback" not in one
     assert "leading as" not in said
-    assert "the custom resources are there now" in stage.scheduler.log
+    assert "the custom resource definitions are installed now" in stage.scheduler.log
 
 
 @scene
@@ -196,7 +196,7 @@ def test_a_class_that_is_deleted_in_use(place: Place) -> None:
     (old,) = place.ready("web")
     running(place, "deployment-web")
     place.api.delete(f"{CLASSES}/fleeting")
-    place.status("deployment-web", lambda s: "keeps what it was promised" in s.get("message", ""), "it says so")
+    place.status("deployment-web", lambda s: "keeps its promise" in s.get("message", ""), "it says so")
     place.delete("pods", old["metadata"]["name"])
     until(lambda: place.get("pods", old["metadata"]["name"]) is None, "the old pod is gone")
     place.ready("web")
@@ -215,7 +215,9 @@ def test_a_class_that_is_taken_from_a_namespace_in_use(place: Place) -> None:
     (old,) = place.ready("web")
     running(place, "deployment-web")
     place.api.patch(f"{CLASSES}/closing", {"spec": {"namespaces": ["elsewhere"]}})
-    words = f"service class closing is no longer for namespace {place.namespace}; this workload keeps what it was"
+    words = (
+        f"service class closing may no longer be used in namespace {place.namespace}; this workload keeps its promise"
+    )
     place.status("deployment-web", lambda s: s.get("message", "").startswith(words), "its ledger says so")
     until(lambda: place.auditor.events(place.namespace, "ClassUnavailable", "web"), "an event about it says so")
     late = workload("Deployment", service_class="closing", namespace=place.namespace)
@@ -258,7 +260,7 @@ def test_an_api_server_that_does_not_know_our_rights_yet(stage: Everyday, cast: 
     place.bound("small")
     place.bound("high")
     place.waits("huge", "Insufficient cpu")
-    assert "waits again" not in log.log
+    assert "goes back to the queue" not in log.log
     assert "is not evicted" not in log.log
     until(lambda: place.auditor.events(place.namespace, "Preempted", "low"), "an event says so")
 
@@ -283,7 +285,7 @@ def test_a_restart_with_a_record(stage: Everyday, cast: Cast) -> None:
     running(place, "deployment-web")
     before = running(place, f"job.{GROUP}-solo")
     place.api.delete(f"{CLASSES}/passing")
-    place.status("deployment-web", lambda s: "keeps what it was promised" in s.get("message", ""), "it says so")
+    place.status("deployment-web", lambda s: "keeps its promise" in s.get("message", ""), "it says so")
     stage.scheduler.kill()
     called_as_before(place, f"job.{GROUP}-solo", "job-solo")
     stage.scheduler.restart()

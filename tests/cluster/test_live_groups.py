@@ -126,8 +126,8 @@ def test_a_gang_that_waits_is_told_why(place: Place) -> None:
         place.create("pods", high(name, "g"))
     place.waits("p0", rf"pod group {place.namespace}/g \(podgroups\.scheduling\.k8s\.io\) does not exist")
     group(place, "g", 3)
-    place.waits("p0", "fewer than 3 of its pods are there")
-    assert "fewer than 3 of its pods are there" in str(place.explained("p1"))
+    place.waits("p0", "waiting for 3 pods of pod group")
+    assert "waiting for 3 pods of pod group" in str(place.explained("p1"))
     place.create("pods", high("p2", "g"))
     short = r"starts with 3 pods or not at all: 2 found nodes"
     place.waits("p2", short)
@@ -163,12 +163,12 @@ def test_pods_of_coscheduling(place: Place) -> None:
     where = f"/apis/{COSCHEDULING}/namespaces/{place.namespace}/podgroups"
     place.api.post(where, other)
     place.create("pods", high("other", labels={LABEL: "other"}, cpu="900m", nodeSelector={"none": "such"}))
-    place.waits("other", "fewer than 9 of its pods are there")  # the scheduler knows groups by now
+    place.waits("other", "waiting for 9 pods of pod group")  # the scheduler knows groups by now
     for name in ("p0", "p1"):
         place.create("pods", high(name, labels={LABEL: "late"}))
     place.waits("p0", r"pod group \S+/late \(podgroups\.scheduling\.x-k8s\.io\) does not exist")
     group(place, "late", 3, COSCHEDULING)
-    place.waits("p1", "fewer than 3 of its pods are there")
+    place.waits("p1", "waiting for 3 pods of pod group")
     assert bound_of(place, "p0", "p1") == [False, False]
     place.create("pods", high("p2", labels={LABEL: "late"}, cpu="50m"))
     for name in ("p0", "p1", "p2"):
@@ -185,7 +185,7 @@ def test_pods_of_kueue(place: Place) -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "g"}
     annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
     place.create("pods", high("p0", labels=labels, annotations=annotations))
-    place.waits("p0", r"pod group \S+/g \(kueue\.x-k8s\.io\): fewer than 2 of its pods are there")
+    place.waits("p0", r"waiting for 2 pods of pod group \S+/g \(kueue\.x-k8s\.io\)")
     place.create("pods", high("p1", labels=labels, annotations=annotations))
     place.bound("p0")
     place.bound("p1")
@@ -295,7 +295,7 @@ def test_a_group_of_which_a_pod_is_being_deleted_is_not_bound(place: Place) -> N
     place.delete("pods", "pair-1", 0)
     until(partial(is_told_to_go, place, "pair-1"), "it is being deleted")
     assert after_the_victims(place) == [False, False]
-    place.waits("pair-0", "fewer than 2 of its pods are there")
+    place.waits("pair-0", "waiting for 2 pods of pod group")
     place.create("pods", high("pair-2", "pair"))
     for name in ("pair-0", "pair-2"):
         place.bound(name)
@@ -372,7 +372,7 @@ def test_a_new_leader_completes_a_gang_that_was_bound_by_half(stage: Stage, cast
     (node, _) = place.nodes(2, cpu="1")
     group(place, "g", 3)
     place.create("pods", high("p0", "g"))
-    until(lambda: "fewer than 3 of its pods are there" in str(place.explained("p0")), "it waits for others")
+    until(lambda: "waiting for 3 pods of pod group" in str(place.explained("p0")), "it waits for others")
     stage.scheduler.stop()
     for name in ("p1", "p2"):
         place.create("pods", high(name, "g", "150m"))

@@ -324,7 +324,7 @@ def test_bound_volumes_and_what_is_refused(place: Place) -> None:
     place.create("pods", using("choose", "choose"))
     place.waits("choose", "claim choose: no available persistent volume to bind")
     place.create("pods", using("none", "missing"))
-    place.waits("none", "claim missing does not exist")
+    place.waits("none", "persistentvolumeclaim 'missing' not found")
     assert place.node_of("choose") == place.node_of("none") == ""
     place.api.post(VOLUMES, volume("choose-me", "local", second))
     assert place.bound("choose") == second

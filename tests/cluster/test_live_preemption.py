@@ -100,7 +100,7 @@ def budget_says(place: Place, name: str, what: str) -> int:
 
 def slacks(note: str) -> tuple[float, float]:
     """The victim's and the other's, by an event."""
-    found = re.search(r"slack (-?[\d.]+) s, that of the other (-?[\d.]+) s", note)
+    found = re.search(r"slack is (-?[\d.]+) s, that of the preemptor (-?[\d.]+) s", note)
     assert found, note
     return float(found[1]), float(found[2])
 
@@ -137,7 +137,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
     if ended - beside.created > 3.0 + beside.late(ended):  # there was time for it
         assert came["second"] < gone
     (event,) = until(lambda: place.auditor.events(place.namespace, "Preempted", name), "its event")
-    assert event["note"].startswith(f"Preempted on {node} for {place.namespace}/first: slack ")
+    assert event["note"].startswith(f"Preempted by pod {place.namespace}/first on node {node}: its slack is ")
     assert (event["related"]["kind"], event["related"]["name"]) == ("Pod", "first")
     (old, *_) = place.lives("web")
     when = all_evicted(place)[name]

@@ -215,7 +215,7 @@ def test_a_pod_that_nobody_would_create_anew_stays(place: Place) -> None:
     place.nodes(1, prefix="-large", cpu="4")
     grow(place, "bare", "3", "Deferred")
     until(lambda: told(place, "ResizeWaits", "bare"), "it is said why it stays")
-    assert "nobody would create it anew" in told(place, "ResizeWaits", "bare")[0]
+    assert "no controller creates a bare pod again" in told(place, "ResizeWaits", "bare")[0]
     time.sleep(PATIENCE)
     assert place.node_of("bare") == node
 

@@ -521,7 +521,7 @@ def test_a_resource_claim_that_is_missing_is_waited_for(place: Place) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     body = pod("claims", resourceClaims=claims)
     place.create("pods", body)
-    place.waits("claims", "resource claim gpu does not exist")
+    place.waits("claims", "ResourceClaim gpu not found")
     assert place.node_of("claims") == ""
 
 

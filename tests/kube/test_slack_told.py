@@ -19,5 +19,5 @@ def test_what_decisions_weigh_is_not_called_as_what_is_left() -> None:
     found |= {"node": "node-0", "ready": True, "ledger": LEDGER, "history": [PLACED | {"victims": [VICTIM]}]}
     text = told(found)
     assert "delivered 0.9963, 26.0 s of slack, Kept" in text
-    assert "it had 3.6 s of slack beyond a start, so that it preempted shop/low (no limit to its slack)" in text
-    assert "placed on node-0 with 3.6 s of slack beyond a start, preempting shop/low" in text
+    assert "no node was feasible with 3.6 s of slack after start-up, so it preempted shop/low (unlimited slack)" in text
+    assert "placed on node-0 with 3.6 s of slack after start-up, preempting shop/low" in text

@@ -143,7 +143,7 @@ class DryRun:
 
     def _give_classes(self) -> None:
         """A cluster without slacktide's resources: the classes are those of the settings."""
-        LOG.info("the cluster knows no ServiceClass; the classes are those of the settings")
+        LOG.info("the cluster has no ServiceClass; using the classes of the settings file")
         for one in self.config.classes:
             self.mirror.see_class(resource_of(one))
 

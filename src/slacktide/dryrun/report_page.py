@@ -14,7 +14,9 @@ def reports(watched: DryRun) -> dict[str, Route]:
 
     async def report(request: web.Request) -> web.Response:
         if not watched.synced:
-            return web.json_response({"error": "the watches have not told their first lists"}, status=UNAVAILABLE)
+            return web.json_response(
+                {"error": "the first lists of the watches have not been received"}, status=UNAVAILABLE
+            )
         if request.query.get("format") == "text":
             return web.Response(text=watched.text() + "\n")
         return web.json_response(watched.report())

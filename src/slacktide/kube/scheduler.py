@@ -122,7 +122,7 @@ class Scheduler:
             await self.watches.first_lists()
             if self.election is not None:  # who cannot watch must not hold the lease
                 tasks.append(group.create_task(self.election.run()))
-                LOG.info("standing by as %s", self.identity)
+                LOG.info("on standby as %s", self.identity)
                 await self.election.acquired()
                 tasks.append(group.create_task(self._end_with_the_lease(self.election)))
                 await self.watches.up_to_date()
@@ -136,7 +136,7 @@ class Scheduler:
 
     async def _end_with_the_lease(self, election: LeaderElection) -> None:
         await election.lost()
-        raise LeadershipLost(f"{self.identity}: the lease is lost")
+        raise LeadershipLost(f"{self.identity}: lost the lease")
 
     async def _load(self) -> dict[str, Availability]:
         said = ""
@@ -145,7 +145,7 @@ class Scheduler:
                 return await load(self.connection)
             except (ApiError, Unreachable) as error:
                 if str(error) != said:
-                    LOG.warning("ledgers cannot be read: %s", error)
+                    LOG.warning("Availability objects cannot be read: %s", error)
                 said = str(error)
                 await asyncio.sleep(LOAD_AGAIN_SECONDS)
 
@@ -161,7 +161,7 @@ class Scheduler:
         self.term.take_over(ledgers)
         nodes = sum(map(self.mirror.is_ours, engine.hosts))
         LOG.info(
-            "leading as %s: %d nodes, %d pods, %d ledgers read, in %.2f s",
+            "leading as %s: read %d nodes, %d pods, %d Availability objects in %.2f s",
             self.identity, nodes, len(engine.pods), len(ledgers), work_seconds() - began,
         )  # fmt: skip
         return self.term

@@ -140,7 +140,7 @@ class Term(FeedListener):
         """Who wrote an object that nobody can use should know."""
         if found.about.name:
             self._tools.recorder.record(
-                found.about, UNUSABLE, f"set aside until it changes: {found.problem}", event_type="Warning",
+                found.about, UNUSABLE, f"ignored until it changes: {found.problem}", event_type="Warning",
                 action="Reading",
             )  # fmt: skip
 

@@ -106,7 +106,7 @@ def test_nobody_moves_who_is_told_to_go_or_never_came() -> None:
     engine = two_pods(hosts=3)
     engine.doomed("a")
     assert obstacle(engine, "a", WANTED, T0 + 100) == PROTECTED
-    assert obstacle(engine, "nobody", WANTED, T0 + 100) == "it is on no node"
+    assert obstacle(engine, "nobody", WANTED, T0 + 100) == "it is not bound to a node"
 
 
 def test_a_promise_without_slack_moves_nobody() -> None:

@@ -75,8 +75,8 @@ def test_the_sentence_of_the_issue() -> None:
     found = cluster.wait(SILVER, 1000)
     assert str(found) == (
         "0/20 nodes are available: 12 Insufficient cpu, 8 node(s) had untolerated taint {x}. "
-        "preemption: 0/20 nodes are available: 8 Preemption is not helpful for scheduling, 12 No preemption victims found "
-        "for incoming pod (12 node(s) with pods that need to stay to keep their promise)."
+        "preemption: 0/20 nodes are available: 8 Preemption is not helpful for scheduling, 12 No preemption victims "
+        "found for incoming pod (12 node(s) with pods that need to stay to keep their promise)."
     )
 
 
@@ -125,7 +125,11 @@ def test_rules_about_neighbours_are_told_apart() -> None:
     rules = (Rule("away", "web"), Rule("away", "port:TCP/80"), Rule("near", "db", ZONE), Rule("spread", "web", ZONE))
     one = cluster.wait(GOLD, 100, placement=Placement((), rules[:3]))
     # h0 stands near web; h2's port is taken; h1 and h3 lie near no db.
-    assert one.counts == {"node(s) had 'web' near": 1, "node(s) had 'port:TCP/80' near": 1, "node(s) had no 'db' near": 2}
+    assert one.counts == {
+        "node(s) had 'web' near": 1,
+        "node(s) had 'port:TCP/80' near": 1,
+        "node(s) had no 'db' near": 2,
+    }
     assert one.preemption == {}, "being near nothing cannot be helped by preemption"
     spread = Placement(("web",), (Rule("spread", "web", ZONE), Rule("away", "web"), Rule("away", "port:TCP/80")))
     cluster.engine.host("h3", {**ROOM, "cpu": 50}, {"zone": "z1"}, True)

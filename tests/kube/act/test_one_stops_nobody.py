@@ -105,7 +105,7 @@ def test_a_new_leader_tells_of_what_was_set_aside_while_nobody_led() -> None:
         async with house.leading():
             (told,) = house.term._tools.recorder._known.values()
             assert (told.reference.kind, told.reference.name, told.reason) == ("ResourceClaim", "deep", "Unusable")
-            assert told.note == "set aside until it changes: found more levels than can be read"
+            assert told.note == "ignored until it changes: found more levels than can be read"
             house.mirror.barrier.unreadable(POD, Malformed("shop", "p", "p", "1", "spec: no"))
             assert len(house.term._tools.recorder._known) == 2, "and of what is set aside later"
 

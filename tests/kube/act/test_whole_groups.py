@@ -80,7 +80,9 @@ def test_where_one_eviction_is_refused_those_that_were_not_told_stay(monkeypatch
             assert house.server.evicted == []
             assert states(house) == {types.PLACED}
             (why,) = [one for one in said if "is not evicted" in one]
-            assert why.endswith("of its pod group shop/g (podgroups.scheduling.k8s.io), 0 went already, and 2 stay")
+            assert why.endswith(
+                "of its pod group shop/g (podgroups.scheduling.k8s.io), 0 were evicted already, and 2 are not evicted"
+            )
             await house.decide()
             assert len(house.server.evicted) == 3, "they go with another decision"
 

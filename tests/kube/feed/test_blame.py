@@ -947,7 +947,11 @@ def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World)
 
 def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:
     world.pod("x", cpu="5")
-    assert Explainer(world.engine).reason("x", world.clock()).startswith("0/2 nodes are available: 2 Insufficient cpu. preemption: ")
+    assert (
+        Explainer(world.engine)
+        .reason("x", world.clock())
+        .startswith("0/2 nodes are available: 2 Insufficient cpu. preemption: ")
+    )
 
 
 def test_a_drain_whose_cordon_is_seen_late(world: World) -> None:

@@ -117,7 +117,7 @@ def test_pods_come_one_by_one_and_wait_for_the_least_number(town: Town) -> None:
     town.pod("p0")
     assert town.heard.reasons["p0"] == "pod group shop/g (podgroups.scheduling.k8s.io) does not exist"
     town.gang()
-    short = "pod group shop/g (podgroups.scheduling.k8s.io): fewer than 3 of its pods are there"
+    short = "waiting for 3 pods of pod group shop/g (podgroups.scheduling.k8s.io) to be created"
     assert town.heard.reasons["p0"] == short
     town.pod("p1")
     assert (town.heard.reasons["p1"], town.feed.pods["p1"].queue) == (short, UNSCHEDULABLE)
@@ -178,7 +178,7 @@ def test_four_ways_of_saying_it_are_one_rule(source: str, spec: dict[str, Any], 
         town.group(source, "g", **spec)
     town.pod("p0", **more)
     assert town.waiting() == set()
-    assert "fewer than 2 of its pods are there" in town.heard.reasons["p0"]
+    assert "waiting for 2 pods of pod group" in town.heard.reasons["p0"]
     town.pod("p1", **more)
     assert town.decide().keys() == {"p0", "p1"}
     if source:

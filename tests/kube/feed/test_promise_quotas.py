@@ -140,7 +140,7 @@ def test_who_came_first_has_a_promise_and_the_next_waits_and_is_told_why(town: T
         town.pod(name, number)
     assert town.refused() == {"b"}
     late = town.feed.pods["b"]
-    assert late.problem == "service class 'gold': PromiseQuota 'q' allows 1 cpu times promise, and others came first"
+    assert late.problem == "service class 'gold': PromiseQuota 'q' exceeded: it allows 1 cpu times promise"
     assert concerns_class(late.problem), "slacktide top lists it among those without a promise"
     assert (late.queue, town.heard.waiting) == (UNSCHEDULABLE, ["b"])
     town.pod("other", 9, service="iron")
@@ -188,7 +188,7 @@ def test_the_ledger_of_a_workload_says_how_many_of_its_pods_wait_and_why(town: T
     for number in range(4):
         town.pod(f"p{number}", number, owner="w")
     key = "Deployment/shop/w/w"
-    reason = "PromiseQuota 'q' allows 1 cpu times promise, and others came first"
+    reason = "PromiseQuota 'q' exceeded: it allows 1 cpu times promise"
     assert town.feed.promise_quotas.beyond(key) == (reason, 2)
     assert town.heard.changed_ones[-1] == key
     town.drop("p0")

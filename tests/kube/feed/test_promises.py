@@ -165,7 +165,7 @@ def closed(name: str = "silver", slo: float = 0.9, *namespaces: str) -> ServiceC
 def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: World, anew: bool) -> None:
     world.up("p")
     before, ledgers = world.engine.controllers[world.key].service, kept(world)
-    told = "service class silver is no longer for namespace default; this workload keeps what it was promised"
+    told = "service class silver may no longer be used in namespace default; this workload keeps its promise"
     world.mirror.see_class(closed())
     assert [(target.key, why[: len(told)]) for target, why in world.heard.kept_ones] == [(world.key, told)]
     assert world.mirror.classes.lost(before, "default").startswith(told), "its ledger says so"

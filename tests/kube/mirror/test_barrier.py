@@ -175,7 +175,9 @@ def test_each_problem_is_told_once_and_again_after_a_change() -> None:
     for _ in range(3):
         with barrier.around(about):
             raise Unschedulable("annotation x: found 1, expected 2")
-    assert [str(one) for one in told] == ["Pod default/p is set aside: annotation x: found 1, expected 2"]
+    assert [str(one) for one in told] == [
+        "Pod default/p is ignored until it changes: annotation x: found 1, expected 2"
+    ]
     assert barrier.counts == {("Pod", UNUSABLE): 1}
     barrier.passes(about)
     assert not barrier.aside

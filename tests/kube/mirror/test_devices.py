@@ -197,7 +197,7 @@ def test_an_allocated_claim_leads_to_its_node(mirror: ClusterMirror) -> None:
     needs = mirror.devices.needs(a)
     assert [needs.term.holds(view.attributes) for view in mirror.nodes.values()] == [True, False]
     assert needs.demand == ((GPU, 1),)
-    assert "cannot be used from node n2" in reserve(mirror, a, "n2")
+    assert "not available on node n2" in reserve(mirror, a, "n2")
     assert reserve(mirror, a, "n1") == ""
     assert planned(mirror, "a") == ["n1/y"]
 
@@ -276,8 +276,8 @@ def test_other_pods_of_a_claim_wait_while_it_gets_a_device(mirror: ClusterMirror
     a, b = using("a", "both"), using("b", "both")
     see(mirror, a, b, claims=(claim("both"),))
     assert reserve(mirror, a, "n1") == ""
-    assert "being given devices for another pod" in waits(mirror, b)
-    assert "being given devices for another pod" in reserve(mirror, b, "n1")
+    assert "being allocated for another pod" in waits(mirror, b)
+    assert "being allocated for another pod" in reserve(mirror, b, "n1")
     mirror.devices.release("a")
     assert waits(mirror, b) == ""
     assert reserve(mirror, a, "n1") == ""
@@ -309,11 +309,11 @@ def replace_uid(one: ResourceClaim, uid: str) -> ResourceClaim:
 def test_claims_that_cannot_be_used_make_the_pod_wait_with_the_reason(mirror: ClusterMirror) -> None:
     pod = using("a", "a")
     see(mirror, pod)
-    assert waits(mirror, pod) == "resource claim a does not exist"
+    assert waits(mirror, pod) == "ResourceClaim a not found"
     binding = {"devices": {"results": [{"request": "r", "driver": DRIVER, "pool": "n1", "device": "x",
                                         "bindingConditions": ["attached"]}]}}  # fmt: skip
     bodies: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "resource claim a is being deleted"),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "ResourceClaim a is being deleted"),
         ({"metadata": {}, "status": {"allocation": binding}}, "bindingConditions"),
         (
             {"metadata": {}, "status": {"allocation": {}, "reservedFor": [{"uid": str(at)} for at in range(256)]}},
@@ -339,11 +339,11 @@ def test_claims_that_cannot_be_used_make_the_pod_wait_with_the_reason(mirror: Cl
 def test_claims_from_templates(mirror: ClusterMirror) -> None:
     see(mirror, using("a", template="gpu"))
     assert waits(mirror, using("a", template="gpu")) == (
-        "spec.resourceClaims[0]: no claim has been made from template gpu yet"
+        "spec.resourceClaims[0]: no ResourceClaim has been created from template gpu yet"
     )
     made = using("a", template="gpu", made="a-t-1")
     see(mirror, made, claims=(claim("a-t-1"),))
-    assert waits(mirror, made) == "resource claim a-t-1 was not made for this pod"
+    assert waits(mirror, made) == "ResourceClaim a-t-1 was not created for this pod (pod is not owner)"
     see(mirror, claims=(claim("a-t-1", owner="a"),))
     assert mirror.devices.needs(made).demand == ((GPU, 1),)
     needless = using("b", template="gpu", made=None)

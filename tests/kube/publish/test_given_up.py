@@ -73,7 +73,7 @@ def test_who_is_given_up_is_told_once_and_once_that_it_is_taken_back() -> None:
     one.scene.add_host("one-more")
     (taken_back,) = one.run(300)
     assert taken_back[:3] == (one.targets[key].name, "TakenBack", "Normal")
-    assert taken_back[3].startswith("kept by the plan again; delivered 0.")
+    assert taken_back[3].startswith("no longer given up by the plan; delivered 0.")
 
 
 def test_what_lasts_for_a_moment_is_not_told() -> None:

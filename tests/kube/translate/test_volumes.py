@@ -71,9 +71,9 @@ def test_old_volumes_say_by_labels_where_they_are() -> None:
 @pytest.mark.parametrize(
     ("objects", "reason"),
     [
-        ([], "claim c does not exist"),
+        ([], "persistentvolumeclaim 'c' not found"),
         ([claim("c", "disk")], "bound to volume disk, which does not exist"),
-        ([claim("c", "disk", phase="Lost"), volume("disk")], "has lost its volume disk"),
+        ([claim("c", "disk", phase="Lost"), volume("disk")], "bound to non-existent persistentvolume 'disk'"),
         ([claim("c", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"})], "is being deleted"),
         ([claim("c", "disk", bound=False), volume("disk")], "is being bound to volume disk"),
         ([claim("c")], "is not bound, and its class slow does not exist"),
@@ -99,7 +99,7 @@ def test_a_provisioner_is_told_the_node_among_those_its_class_allows() -> None:
 
 def test_pods_with_claims_wait_while_nothing_is_known_of_volumes() -> None:
     found = storage(claim("c"), storage_class())
-    found.unknown = "the watch of persistentvolumes is dead: no word for 700 s"
+    found.unknown = "the watch of persistentvolumes has stopped: nothing received for 700 s"
     assert found.needs(using("c")).waits == found.unknown
     assert found.needs(using()) == NO_NEEDS
     found.unknown = ""
@@ -226,7 +226,7 @@ def test_a_claim_for_one_pod_is_exclusive_also_while_it_waits() -> None:
 
 def test_an_ephemeral_volume_has_a_claim_of_the_pods_own() -> None:
     ephemeral = using(scratch={"ephemeral": {}})
-    assert "p-scratch of the pod's ephemeral volume scratch is yet to be made" in storage().needs(ephemeral).waits
+    assert "p-scratch of ephemeral volume scratch to be created" in storage().needs(ephemeral).waits
     owner = {"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": "p-uid", "controller": True}
     own = claim("p-scratch", "disk", metadata={"ownerReferences": [owner]})
     assert storage(own, volume("disk", on="n1")).needs(ephemeral).term.holds(on("n1"))

@@ -25,7 +25,7 @@ COMMANDS = {
     "quote": (
         "slacktide.cli.plugin.quote",
         "quote",
-        "Says where new pods would be placed now, and whom they displace.",
+        "Says where new pods would be placed now, and which pods they would preempt.",
     ),
 }
 """Each with the module and the function that it is, and its line; the first two are commands of ``slacktide``."""

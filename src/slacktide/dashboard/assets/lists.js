@@ -94,7 +94,7 @@ export class WaitingList {
     this.list = new VirtualList(document.getElementById("list-waiting"), 94, {
       make: () => two("why"), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.key,
       open: (one) => (one.owner ? workload(one.owner) : pod(one.pod)),
-      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "Nobody waits.",
+      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "No pending pods.",
     });
   }
 

@@ -115,7 +115,7 @@ class Actor:
         """Why a decision of a pass cannot be carried out, or empty: the room that it was given may have been that of
         victims of an earlier one which was not carried out, and its devices may be another's by now."""
         if decision.host in self._taken_back and not fits(self.feed.engine, decision):
-            return f"others stay on {decision.host} after all"
+            return f"victims on {decision.host} were not evicted after all"
         return self.devices.reserve(decision.uid, decision.host)
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
@@ -142,8 +142,10 @@ class Actor:
                 self.give_up(decision.uid, problem)
                 continue
             self._has_its_place(decision)
-            LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
-            self._tell_given_up(pod, before.decision.host, f"{decision.host} has room for it by now")
+            LOG.info(
+                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host
+            )
+            self._tell_given_up(pod, before.decision.host, f"node {decision.host} has room for it now")
         if everybody:
             self._look_at_groups()
         return found
@@ -174,7 +176,7 @@ class Actor:
     def _look_at_groups(self) -> None:
         """After a pass: what is kept for groups that cannot start is given up, and where others wait is told."""
         for group in self._muster.groups():
-            self._disband(group, "too few of its pods are left")
+            self._disband(group, "too few of its pods still have a node")
             self._release(group)  # it may need fewer by now
         unshown, self._muster.unshown = self._muster.unshown, {}
         for uid, decision in unshown.items():
@@ -222,7 +224,7 @@ class Actor:
         self._evictor.forget(uid)
         group, _ = self._muster.leaves(uid)
         if group:
-            self._disband(group, "one of its pods is gone")
+            self._disband(group, "one of its pods was deleted")
         for decision in self.reservations.ended(uid, self.feed.engine):
             self._has_its_place(decision)
 
@@ -259,7 +261,7 @@ class Actor:
         pod.queue = fed_pod.BACKOFF
         self.devices.release(uid)
         self.devices.give_up(pod, self._group)
-        LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
+        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason)
         kept = nomination.decision if nomination is not None else waited
         if kept is not None or (pod.nominated and not pod.unnominated):
             self._tell_given_up(pod, kept.host if kept is not None else pod.nominated, reason)
@@ -277,7 +279,7 @@ class Actor:
         self.devices.find_others(uids, self._group)
 
     def _tell_given_up(self, pod: FedPod, node: str, reason: str) -> None:
-        note = f"its place on {node} is given up: {reason}"
+        note = f"nomination of node {node} withdrawn: {reason}"
         reference = pod_reference(pod.pod)
         self.recorder.record(reference, "FailedScheduling", note, event_type="Warning", action="Nominating")
         if not self._keeps_a_place(pod.uid):
@@ -310,7 +312,7 @@ class Actor:
                     self.counts.given_up += 1
                     pods = [self.feed.pods.get(other) for other in late]
                     names = ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
-                    self.give_up(uid, f"{names} did not go in time")
+                    self.give_up(uid, f"{names} did not terminate in time")
             # No place waits for them any more: all that did are given up.
             self._not_going(self.reservations.overdue(now))
 
@@ -323,7 +325,7 @@ class Actor:
             if one is not None and one.state == types.LEAVING:
                 engine.spared(uid, self.clock())
                 for other in self.reservations.beyond(engine, uid):
-                    self.give_up(other, f"others stay on {one.host} after all", at_once=True)
+                    self.give_up(other, f"victims on {one.host} were not evicted after all", at_once=True)
                 engine.displace(uid, self.clock())  # it was told to go, and counts as disrupted
                 engine.doomed(uid)
                 self.feed.succeed(one.key, uid)

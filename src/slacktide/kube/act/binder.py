@@ -28,7 +28,7 @@ from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.bodies import encode_binding
 from slacktide.kube.resources.objects import POD, pod_reference
 
-CLOSED = "node {} does not take it any more"
+CLOSED = "node {} is no longer schedulable for it"
 GOES = "it is being deleted"
 
 
@@ -84,7 +84,7 @@ class Binder:
             await self._gate.passed()
             with barrier.around(found.about):
                 if self.stands(decision) and not self._feed.engine.pods[decision.uid].bound:
-                    self._give_up(decision.uid, f"the pod cannot be used: {found.problem}")
+                    self._give_up(decision.uid, f"the pod is invalid: {found.problem}")
 
     def stands(self, decision: Decision) -> bool:
         """Whether a decision has not been given up since, for example with others of its group."""

@@ -70,9 +70,9 @@ class ExtendedClaims:
             answer = await self._tried(partial(self._connection.get, RESOURCE_CLAIM.path(namespace, name)))
         found = RESOURCE_CLAIM.decode(answer)
         if isinstance(found, Malformed):
-            raise Hopeless(f"resource claim {name}: {found.problem}")
+            raise Hopeless(f"ResourceClaim {name}: {found.problem}")
         if made_for(found) != uid:
-            raise Hopeless(f"resource claim {name} is another's")
+            raise Hopeless(f"ResourceClaim {name} belongs to another pod")
         self._mirror.see_claim(found)
         return found
 
@@ -104,7 +104,7 @@ class ExtendedClaims:
         path = POD.path(pod.metadata.namespace, pod.metadata.name)
         found = POD.decode(await self._tried(partial(self._connection.get, path)))
         if isinstance(found, Malformed) or found.metadata.uid != pod.metadata.uid or found.spec.node_name:
-            raise Hopeless("it is bound already, or gone")
+            raise Hopeless("the pod is bound already, or was deleted")
         for claim in former:
             try:
                 await self._delete(claim)
@@ -126,7 +126,7 @@ class ExtendedClaims:
                 answer = await self._tried(partial(self._connection.get, path))
             found = RESOURCE_CLAIM.decode(answer)
             if isinstance(found, Malformed) or found.metadata.uid != uid:
-                raise Hopeless(f"resource claim {claim.metadata.name} is another by now")
+                raise Hopeless(f"ResourceClaim {claim.metadata.name} was replaced by another one")
             claim = found
         await self._tried(partial(self._connection.delete, path, encode_deletion(uid), permit=self._leading))
 

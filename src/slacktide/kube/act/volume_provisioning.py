@@ -53,24 +53,24 @@ class VolumeProvisioner:
         until = self._clock() + PROVISION_SECONDS
         while self._clock() < until:
             if pod.uid not in self._feed.pods:
-                return "the pod is gone"
+                return "the pod was deleted"
             if not self._leading():
                 return "another replica leads"
             needs = storage.needs(pod.pod)
             if not needs.provision and not needs.waits:
                 fits = needs.term.holds(self._attributes(host))
-                return "" if fits else f"its volumes cannot be used from node {host}"
+                return "" if fits else f"its volumes are not available on node {host}"
             if undone := self._undone(pod, reserved):
                 return undone
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
-                    return f"claim {name} is gone"
+                    return f"PersistentVolumeClaim {name} was deleted"
                 if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
                     self._avoid(pod, host)
-                    return f"no volume for claim {name} could be made for node {host}"
+                    return f"no volume could be provisioned for PersistentVolumeClaim {name} on node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+        return f"its PersistentVolumeClaims were not bound within {PROVISION_SECONDS:.0f} s"
 
     def _avoid(self, pod: FedPod, host: str) -> None:
         """The provisioner took the node back: the pod goes elsewhere, until for a while no other node has failed."""
@@ -110,7 +110,7 @@ class VolumeProvisioner:
         namespace = pod.pod.metadata.namespace
         claim, meta = self._feed.mirror.storage.claim(namespace, name), volume.metadata
         if claim is None:
-            raise _Hopeless(f"claim {name} is gone")
+            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
         names_it = is_for(volume, claim)
         if names_it and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid:
             return volume
@@ -128,12 +128,12 @@ class VolumeProvisioner:
         namespace = pod.pod.metadata.namespace
         claim = self._feed.mirror.storage.claim(namespace, name)
         if claim is None:
-            raise _Hopeless(f"claim {name} is gone")
+            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         if selected == host:
             return _version(claim)
         if selected:
-            raise _Hopeless(f"a volume for claim {name} is being made for node {selected}")
+            raise _Hopeless(f"a volume for PersistentVolumeClaim {name} is being provisioned on node {selected}")
         path, meta = PERSISTENT_VOLUME_CLAIM.path(namespace, name), claim.metadata
         body = encode_annotations({SELECTED_NODE: host}, uid=meta.uid, resource_version=meta.resource_version)
         answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)

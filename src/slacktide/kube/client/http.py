@@ -272,7 +272,7 @@ class Connection:
             return False
         if self._served.choose(group) and self._served.version != NEWEST:
             LOG.warning(
-                "the API server has our resources as %s: apply the manifests of this release", self._served.version
+                "the API server serves slacktide.io/%s only: apply the manifests of this release", self._served.version
             )
         return self._served.version != asked
 
@@ -415,7 +415,7 @@ class Connection:
         return headers
 
     def _not_sent(self, method: str, path: str) -> NotSent:
-        return NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+        return NotSent(f"{method} {self._access.server}{path}: not sent, as it is no longer needed")
 
     def _unreachable(self, method: str, path: str, error: Exception, limits: aiohttp.ClientTimeout) -> Exception:
         if isinstance(error, RuntimeError) and not self._closed:

@@ -42,7 +42,7 @@ class SetAside(NamedTuple):
 
     def __str__(self) -> str:
         name = "/".join(filter(None, (self.about.namespace, self.about.name)))
-        return f"{self.about.kind} {name or '(without a name)'} is set aside: {self.problem}"
+        return f"{self.about.kind} {name or '(without a name)'} is ignored until it changes: {self.problem}"
 
 
 class Barrier:

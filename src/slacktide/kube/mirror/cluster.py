@@ -159,7 +159,7 @@ class ClusterMirror:
         """A pod that could be read cannot be used: what depends on it hears of it as of one that is malformed."""
         record, found = self.pods.get(identity.uid), self.barrier.of_pod(identity)
         if record is not None and found is not None:
-            record.malformed = f"the pod cannot be used: {found.problem}"
+            record.malformed = f"the pod is invalid: {found.problem}"
             for one in self._followers:
                 one.pod(record)
 
@@ -199,8 +199,8 @@ class ClusterMirror:
         if not self._warned_of_label and self._ownership.only_formerly(node):
             self._warned_of_label = True  # once: there may be thousands
             LOG.warning(
-                "node %s, and perhaps others, is ours by the label %s, which a kubelet can set on itself: give our "
-                "nodes the label %s, then set kube.former_node_label=''",
+                "node %s, and perhaps others, is managed because of the label %s, which a kubelet can set on itself: "
+                "give the nodes the label %s, then set kube.former_node_label=''",
                 *(view.name, self._ownership.former, self._ownership.label),
             )
         self._plain_nodes[view.name] = view

@@ -126,7 +126,7 @@ class DeviceMirror:
             return self._asks.get(pod.metadata.uid, ((), NO_CLAIMS))[1]
         if self.unknown or pod.metadata.uid not in self._asks:
             field = "spec.resourceClaims" if pod.spec.resource_claims else "extended resources"
-            return ClaimNeeds(waits=f"{field}: {self.unknown or 'the claims are not known yet'}")
+            return ClaimNeeds(waits=f"{field}: {self.unknown or 'the ResourceClaims have not been listed yet'}")
         keys, found = self._asks[pod.metadata.uid]
         hopeless = next((self._sorts[key].hopeless for key in keys if self._sorts[key].hopeless), "")
         return ClaimNeeds(waits=hopeless) if hopeless else found
@@ -167,7 +167,7 @@ class DeviceMirror:
             elif self._are_together(pod, owner):
                 conditions += usable_from(planned.carried_out(), pod)
             else:
-                raise Unschedulable(f"resource claim {claim.metadata.name} is being given devices for another pod")
+                raise Unschedulable(f"ResourceClaim {claim.metadata.name} is being allocated for another pod")
         return conditions, without
 
     def _are_together(self, pod: Pod, other: str) -> bool:
@@ -282,9 +282,9 @@ class DeviceMirror:
         except (Unschedulable, CannotAllocate) as problem:
             return str(problem)
         if not Term(tuple(conditions)).holds(node):
-            return f"the devices of its claims cannot be used from node {host}"
+            return f"the devices of its ResourceClaims are not available on node {host}"
         if found is None:
-            return f"node {host} has no free devices for its claims any more"
+            return f"node {host} has no free devices for its ResourceClaims any more"
         keys, _ = self._asks.get(uid, ((), NO_CLAIMS))
         planned = {
             claim.metadata.uid: Planned(claim, devices, allocation(claim, given, host))

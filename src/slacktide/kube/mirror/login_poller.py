@@ -49,7 +49,7 @@ class LoginPoller:
             self._failed = str(problem)
             return
         if self._failed:
-            LOG.info("access counts: there are answers again")
+            LOG.info("access counts: Prometheus answers again")
         self._failed = ""
         self._network.see_logins({workload: in_steps(logins) for workload, logins in found.items()})
 

@@ -188,7 +188,7 @@ def _lightening() -> Callable[[Pod], Pod]:
         try:
             return lighten(pod)
         except Exception:
-            LOG.exception("pod %s/%s is not made lighter", pod.metadata.namespace, pod.metadata.name)
+            LOG.exception("pod %s/%s: its copy is kept in full", pod.metadata.namespace, pod.metadata.name)
             return pod
 
     return lightened
@@ -273,7 +273,7 @@ class Watches:
                 await asyncio.sleep(TELLING_SECONDS)
             if not one.synced.is_set():
                 LOG.warning(
-                    "no %s: %s cannot be listed (%s): apply the manifests of this version",
+                    "%s are not used: %s cannot be listed (%s): apply the manifests of this version",
                     *(without, one.kind.plural, one.last_error),
                 )
         for one in self._devices:  # an API server may be without them; pods with claims wait then
@@ -288,7 +288,7 @@ class Watches:
                 async with asyncio.timeout(LATENCY_SECONDS):
                     await one.synced.wait()
             except TimeoutError:
-                LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
+                LOG.warning("round-trip times are not used: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
     async def up_to_date(self) -> None:
         """Waits until all pods are known as they are at this instant, or later: of another leader's last bindings a
@@ -347,4 +347,4 @@ def _unlisted(one: Reflector[Any]) -> str:
 
 
 def _obituary(one: Reflector[Any]) -> str:
-    return f"the watch of {one.kind.plural} is dead: {one.last_error or f'no word for {one.age():.0f} s'}"
+    return f"the watch of {one.kind.plural} has stopped: {one.last_error or f'nothing received for {one.age():.0f} s'}"

@@ -41,7 +41,7 @@ class WatchedScheduler:
         if scheduler.term is not None:
             return ""
         holder = "" if scheduler.election is None else scheduler.election.holder
-        return "this replica stands by and knows nothing" + (f"; ask the leader, {holder}" if holder else "")
+        return "this replica is on standby and has no data" + (f"; ask the leader, {holder}" if holder else "")
 
     @property
     def engine(self) -> Engine | None:
@@ -63,7 +63,7 @@ class WatchedScheduler:
         if engine is None:
             return []
         names = sorted({class_name(name) for name, found in engine.tables.overloaded().items() if found})
-        said = [f"{name} is overloaded: not every promise of this class can be kept by now." for name in names]
+        said = [f"class {name} is overloaded: not every promise of it can be kept any more." for name in names]
         known = sorted(engine.plans.classes.items())
         return said + [f"{why(name, one)[0].upper()}{why(name, one)[1:]}." for name, one in known if one.gives_up]
 

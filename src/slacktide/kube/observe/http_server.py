@@ -105,7 +105,7 @@ class Server(Site):
         if missing := self.served.missing:
             return web.Response(status=UNAVAILABLE, text=f"{missing}\n")
         if not self.served.synced:
-            return web.Response(status=UNAVAILABLE, text="the watches have not told their first lists\n")
+            return web.Response(status=UNAVAILABLE, text="the first lists of the watches have not been received\n")
         if stale := self.served.stale():
             return web.Response(status=UNAVAILABLE, text=f"{stale}\n")
         return web.Response(text="ok\n")
@@ -187,7 +187,7 @@ class SchedulerPages:
             self._stories = PodStory(scheduler.term.feed, self.memory, scheduler.clock, self._waits_for)
         found = self._stories.document(namespace, name)
         if found is None:
-            return web.json_response({"error": f"pod {namespace}/{name} is not known"}, status=NOT_FOUND)
+            return web.json_response({"error": f"pod {namespace}/{name} not found"}, status=NOT_FOUND)
         return web.json_response({**found, "text": told(found)})
 
     def _waits_for(self, uid: str) -> tuple[str, int] | None:

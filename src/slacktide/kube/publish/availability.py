@@ -400,8 +400,8 @@ class LedgerWriter:
             if self._left_out != self._warned:
                 self._warned = self._left_out
                 LOG.warning(
-                    "ledgers are written without %s, which availabilities.slacktide.io does not declare: apply its "
-                    "manifest of this version, then start the scheduler again", " and ".join(self._left_out)
+                    "Availability objects are written without %s, which their CRD does not declare: apply the "
+                    "manifests of this version, then restart the scheduler", " and ".join(self._left_out)
                 )  # fmt: skip
             self.changed(key)
             return

@@ -108,7 +108,7 @@ class GroupConditionWriter:
         if gang is not None and gang.min_count > 1 and not least:
             return None  # too few of its pods are there, as yet
         if any(self._awaits(one.uid) for one in pods):
-            return Standing("False", "Unschedulable", "it waits until pods that it preempts are gone")
+            return Standing("False", "Unschedulable", "waiting for the pods that it preempts to terminate")
         waits = next((one for one in pods if one.key and not one.problem and one.queue == fed_pod.UNSCHEDULABLE), None)
         if waits is None:
             return None
@@ -124,7 +124,9 @@ class GroupConditionWriter:
             return
         self._warned[metadata.uid] = None
         reference = Reference(POD_GROUP.api_version, "PodGroup", metadata.namespace, metadata.name, metadata.uid)
-        note = "spec.disruptionMode: found PodGroup, but its pods differ in importance: they are preempted one by one"
+        note = (
+            "spec.disruptionMode: found PodGroup, but its pods differ in importance: they are preempted one at a time"
+        )
         self._recorder.record(reference, "NotSupported", note, event_type="Warning", action="Preempting")
 
     async def _write(self, found: PodGroup, standing: Standing) -> None:

@@ -46,7 +46,7 @@ def status_of(
 
 def _enforced(found: PromiseQuota, quota: Quota, *, has_class: bool) -> Condition:
     if quota.problem:
-        return Condition("Enforced", "False", "UnreadableLimit", f"{quota.problem}; nothing is allowed")
+        return Condition("Enforced", "False", "UnreadableLimit", f"{quota.problem}; the quota allows no pods")
     if not has_class:
         return Condition("Enforced", "False", "NoSuchClass", f"service class {found.spec.class_!r} does not exist")
     return Condition("Enforced", "True", "Enforced", f"pods of class {found.spec.class_!r} here are counted")
@@ -54,12 +54,12 @@ def _enforced(found: PromiseQuota, quota: Quota, *, has_class: bool) -> Conditio
 
 def _exhausted(above: list[str], refused: int) -> Condition:
     if refused:
-        pods = "1 pod waits" if refused == 1 else f"{refused} pods wait"
-        return Condition("Exhausted", "True", "PodsRefused", f"{pods} without a promise: others came first")
+        pods = "1 pod is waiting" if refused == 1 else f"{refused} pods are waiting"
+        return Condition("Exhausted", "True", "PodsRefused", f"{pods} without a promise, as the quota is used up")
     if above:
-        words = f"more {', '.join(above)} is used than is allowed: what runs already keeps its promise"
+        words = f"more {', '.join(above)} is used than the quota allows: running pods keep their promise"
         return Condition("Exhausted", "True", "AboveLimit", words)
-    return Condition("Exhausted", "False", "WithinLimits", "every pod has its promise")
+    return Condition("Exhausted", "False", "WithinLimits", "all pods have their promise")
 
 
 class QuotaStatusWriter:

@@ -41,8 +41,8 @@ class ShortLives:
         self._told.add(name)
         note = (
             f"deleted after {write_duration(round(lived))}, less than a tenth of the window of class {name} "
-            f"({window.name}); workloads that live so shortly are better served by a class whose promise is "
-            "over their lifetime (window: lifetime); told once of each class"
+            f"({window.name}); for workloads that live for so short a time use a class with a promise over "
+            "their lifetime (window: lifetime); reported once per class"
         )
         LOG.warning("%s %s/%s: %s", target.kind, target.namespace, target.name, note)
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)

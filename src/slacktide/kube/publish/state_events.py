@@ -135,7 +135,7 @@ class StateEvents:
             if found.given_up is not None:
                 self._tell(target, GIVEN_UP, given_up_text(found.given_up))
             else:
-                self._tell(target, TAKEN_BACK, f"kept by the plan again; {note_of(found, '')}")
+                self._tell(target, TAKEN_BACK, f"no longer given up by the plan; {note_of(found, '')}")
 
     def _tell(self, target: Target, reason: str, note: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)

@@ -207,7 +207,7 @@ class Storage:
         rest = [claim for claim in order if claim.metadata.name not in chosen]
         if not all(Term(self._made(claim)).holds(node) for claim in rest):
             names = ", ".join(claim.metadata.name for claim in rest)
-            raise Unschedulable(f"claim {names} cannot have a volume there any more")
+            raise Unschedulable(f"PersistentVolumeClaim {names} cannot be bound to a volume there any more")
         return VolumePlan(chosen, tuple(claim.metadata.name for claim in rest))
 
     def exclusive(self, pod: Pod) -> tuple[str, ...]:
@@ -355,16 +355,20 @@ class Storage:
         claim = self._claims.get((pod.metadata.namespace, name))
         if claim is None:
             if volume.ephemeral is not None:
-                raise Unschedulable(f"claim {name} of the pod's ephemeral volume {volume.name} is yet to be made")
-            raise Unschedulable(f"claim {name} does not exist")
+                raise Unschedulable(
+                    f"waiting for PersistentVolumeClaim {name} of ephemeral volume {volume.name} to be created"
+                )
+            raise Unschedulable(f"persistentvolumeclaim {name!r} not found")
         if claim.status.phase == "Lost":
-            raise Unschedulable(f"claim {name} has lost its volume {claim.spec.volume_name}")
+            raise Unschedulable(
+                f"persistentvolumeclaim {name!r} bound to non-existent persistentvolume {claim.spec.volume_name!r}"
+            )
         if claim.metadata.deletion_timestamp is not None:
-            raise Unschedulable(f"claim {name} is being deleted")
+            raise Unschedulable(f"persistentvolumeclaim {name!r} is being deleted")
         if volume.ephemeral is not None and not any(
             owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references
         ):
-            raise Unschedulable(f"claim {name} has the name of an ephemeral volume, but is not the pod's own")
+            raise Unschedulable(f"PersistentVolumeClaim {name} was not created for this pod (pod is not owner)")
         return claim
 
     def _usable_from(self, volume: PersistentVolume) -> tuple[Condition, ...]:
