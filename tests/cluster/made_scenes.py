@@ -21,11 +21,11 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.kinds import HasMetadata, Kind
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     NAMESPACE,
     NODE,
@@ -90,7 +90,7 @@ class Ours:
         config = replace(config, kube=replace(config.kube, all_nodes=True))
         self.mirror = mirror = ClusterMirror(config, lambda: NOW)
         spec = ServiceClassSpec(0.9, 1, default=True, namespaces=("*",))
-        mirror.see_class(ServiceClass(WrittenMetadata("plain"), spec))
+        mirror.see_class(ServiceClass(Metadata("plain"), spec))
         for _, namespace in listed.of(scenes, NAMESPACE):
             mirror.see_namespace(namespace)
         for _, node in listed.of(scenes, NODE):

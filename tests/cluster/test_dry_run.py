@@ -28,8 +28,8 @@ from slacktide.engine.core.operations import BoundElsewhere, Ready
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.credentials import Access
 from slacktide.kube.client.http import KubeError
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, Identity, Pod, ServiceClass, ServiceClassSpec
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.settings import load_live
@@ -199,7 +199,7 @@ class Scene:
         )
         self.mirror.follow(self.shadow)
         for name, slo, rank in (("gold", 0.999, 1), ("bronze", 0.5, 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
+            self.mirror.see_class(ServiceClass(Metadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
         for name in ("a", "b"):
             self.mirror.see_node(made_objects.node(name, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"}))
 

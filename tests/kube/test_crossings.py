@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from kube.act.backstage import ANSWER_SECONDS, NOW, Backstage, Overload, played
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.resources.custom_resources import WindowSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import WindowSpec
 from slacktide.kube.resources.objects import ServiceClass, ServiceClassSpec
 
 HOUR = WindowSpec(rolling="1h")
@@ -38,11 +39,11 @@ def preempted_after(
         loop = asyncio.get_running_loop()
         name, rank = "low", 3
         house.mirror.see_class(
-            ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.1, rank, namespaces=("*",), window=HOUR))
+            ServiceClass(Metadata(name), ServiceClassSpec(0.1, rank, namespaces=("*",), window=HOUR))
         )
         for i, (slo, margin) in enumerate(waiting):
             spec = ServiceClassSpec(slo, 1, margin, namespaces=("*",), window=HOUR)
-            house.mirror.see_class(ServiceClass(WrittenMetadata(f"high-{i}"), spec))
+            house.mirror.see_class(ServiceClass(Metadata(f"high-{i}"), spec))
             house.node(f"node-{i}")
             house.low(f"low-{i}", f"node-{i}")
         async with house.leading():

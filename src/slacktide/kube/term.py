@@ -131,9 +131,8 @@ class Term(FeedListener):
         given_up = [key for key, one in known.items() if one.status.given_up is not None]
         self.states.knew(((key, one.status.state) for key, one in known.items()), given_up)
         # The oldest first, or some are never written.
-        for key, one in sorted(known.items(), key=lambda pair: pair[1].status.at or 0.0):
+        for key in sorted(known, key=lambda key: known[key].status.at or 0.0):
             self.ledger.knows(key)
-            self.ledger.found(key, one)
         self._work.set()
 
     def _tell_of(self, found: SetAside) -> None:

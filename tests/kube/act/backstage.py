@@ -15,13 +15,13 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, NotSent
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts
 from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
     POD,
@@ -144,7 +144,7 @@ class Backstage:
         self.clock: Callable[[], float] = lambda: NOW + loop.time()
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("high", 1), ("low", 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))
+            self.mirror.see_class(ServiceClass(Metadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))
         for source in SOURCES:
             self.mirror.pod_groups.listed(source)
         self.term: Term

@@ -12,10 +12,10 @@ from typing import Any
 from kube.act.backstage import Backstage, played
 from slacktide.engine.explain.preemption import PROMISE
 from slacktide.kube.client.http import ApiError
-from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
-from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.term import FEW, LOOK_SECONDS, TOGETHER, TOLD_A_SECOND
 from support.calls import calls_of
 
@@ -175,7 +175,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
         async with house.leading(telling=True):
             window = WindowSpec(rolling="1h", budget="whole")
             patient = ServiceClassSpec(0.5, 2, namespaces=("*",), window=window)
-            house.mirror.see_class(ServiceClass(WrittenMetadata("patient"), patient))
+            house.mirror.see_class(ServiceClass(Metadata("patient"), patient))
             house.node("a")
             house.pod("first")
             await house.decide()
@@ -242,7 +242,7 @@ def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
             house.term.reporter._recorder = SimpleNamespace(record=note)  # type: ignore[assignment]
             window = WindowSpec(rolling="1h", budget="whole")
             soon = ServiceClassSpec(0.985, 1, namespaces=("*",), window=window)
-            house.mirror.see_class(ServiceClass(WrittenMetadata("soon"), soon))
+            house.mirror.see_class(ServiceClass(Metadata("soon"), soon))
             house.node("a")
             house.pod("first", cls="soon", owner="soon")
             await house.decide()

@@ -20,7 +20,7 @@ from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability_document import document
-from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     DEPLOYMENT,
@@ -69,7 +69,7 @@ class World:
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("silver", 2), ("gold", 1)):
             spec = ServiceClassSpec(slo if name == "silver" else 0.999, rank, approach=approach, namespaces=("*",))
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.see_class(ServiceClass(Metadata(name), spec))
         for name in ("a", "b"):
             self.node(name)
         self.lead()
@@ -391,7 +391,7 @@ def test_one_that_crashed_or_was_told_to_go_is_not_taken_for_lost(world: World) 
 def test_a_class_that_counts_everything() -> None:
     world = World()
     world.mirror.see_class(
-        ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, counts="everything", namespaces=("*",)))
+        ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, counts="everything", namespaces=("*",)))
     )
     world.owner()
     world.up("p")
@@ -400,7 +400,7 @@ def test_a_class_that_counts_everything() -> None:
     assert world.status(200).delivered == 0.5
     assert world.lost(200) == (0, 100, 0)  # whose doing it was is known all the same
     world.t = 200.0
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
     assert world.status(200).delivered == 0.5
     assert world.status(300).delivered == pytest.approx(200 / 300)
 
@@ -937,11 +937,11 @@ def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World)
     controllers = world.feed.controllers
     quarter = WindowSpec(calendar="1Q")
     world.mirror.see_class(
-        ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",)))
+        ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",)))
     )
     assert controllers.remembered_no_more(T0 + month + day) == []
     assert controllers.remembered_no_more(T0 + 92 * day) == []
-    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
     assert [one.name for one in controllers.remembered_no_more(T0 + month + day)] == ["web"]
 
 

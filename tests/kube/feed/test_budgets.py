@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, POD_DISRUPTION_BUDGET, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -44,7 +44,7 @@ class Scene:
         self.feed, self.engine = self.lead()
         self.mirror.follow(self.feed)
         for name, slo, rank in (("gold", 0.99, 1), ("bronze", 0.5, 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
+            self.mirror.see_class(ServiceClass(Metadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
         self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
         self.see_budget(policy, **status)
 

@@ -11,13 +11,13 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.ledger.checkpoint import VERSION
 from slacktide.engine.ledger.checkpoint_export import export
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     CSI_NODE,
@@ -65,7 +65,7 @@ class Scene:
         self.engine = Engine(config, self.operations.append)
         self.feed = LiveFeed(self.mirror, self.engine, self.heard, lambda: NOW, lambda: 0.0)
         self.mirror.follow(self.feed)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
         self.see_node("a")
 
     def see_node(self, name: str, managed: bool = True) -> None:
@@ -166,7 +166,7 @@ def test_a_pod_that_no_host_can_help_waits_aside_until_its_class_is_there(scene:
     assert scene.feed.pods["p"].queue == UNSCHEDULABLE
     assert scene.heard.said[-1] == ("waits", "service class 'silver': does not exist")
     assert scene.engine.pods == {}
-    scene.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
+    scene.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
     assert types.STATES[scene.engine.pods["p"].state] == "waiting"
     assert scene.feed.pods["p"].problem == ""
 

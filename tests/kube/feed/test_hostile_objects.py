@@ -12,7 +12,7 @@ from slacktide.engine.core.types import MOST_INSTANCES, MOST_SECONDS
 from slacktide.engine.ledger.checkpoint import read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import StateError
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.resources.objects import JOB, POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate.owners import suspended
 from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, KUEUE_LABEL, KUEUE_TOTAL, WORKLOADS
@@ -169,7 +169,7 @@ def test_who_was_a_stranger_on_a_node_that_is_gone_is_known_there() -> None:
     world.up("bad", "b", service="late")
     assert "bad" in world.engine.others
     world.mirror.drop_node("b")
-    world.mirror.see_class(ServiceClass(WrittenMetadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
     assert world.engine.pods["bad"].host == "b"
     assert not world.engine.others
     assert not world.mirror.barrier.counts

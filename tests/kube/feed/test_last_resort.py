@@ -9,11 +9,12 @@ import pytest
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import DisruptionsSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import DisruptionsSpec
 from slacktide.kube.resources.objects import POD, POD_DISRUPTION_BUDGET, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -44,7 +45,7 @@ class Scene:
             "rare": ServiceClassSpec(0.5, 3, namespaces=("*",), disruptions=DisruptionsSpec(0, "1h")),
         }
         for name, spec in specs.items():
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.see_class(ServiceClass(Metadata(name), spec))
 
     def node(self, name: str) -> None:
         self.mirror.see_node(made_objects.node(name, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))

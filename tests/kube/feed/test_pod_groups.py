@@ -11,6 +11,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import JoinGroup, PodGroup, PodGroupGone
 from slacktide.engine.core.types import Decision
 from slacktide.kube.client.kinds import Kind
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import ACTIVE, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -19,7 +20,6 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES
 from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, PROMISE_QUOTA, Identity, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.pod_groups import COSCHEDULING as COSCHEDULING_KIND
 from slacktide.kube.resources.pod_groups import POD_GROUP, WORKLOAD
@@ -49,7 +49,7 @@ class Town:
     def __init__(self, *absent: str) -> None:
         self.config = load_live()
         self.mirror = ClusterMirror(self.config, lambda: NOW)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.9, 1, namespaces=("*",))))
+        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.9, 1, namespaces=("*",))))
         self.adopted: list[tuple[Decision, set[str]]] = []
         for source in SOURCES:
             (self.mirror.pod_groups.absent if source in absent else self.mirror.pod_groups.listed)(source)
@@ -350,7 +350,7 @@ def test_a_new_leader_knows_groups_whose_pods_wait_for_others(town: Town) -> Non
 def test_the_priority_of_a_group_counts_in_place_of_its_pods(town: Town) -> None:
     """Among those that name no class; who names one is as important as that."""
     usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
-    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    town.mirror.see_class(ServiceClass(Metadata("usual"), usual))
     unnamed: dict[str, Any] = {"labels": {"slacktide.io/class": ""}, "priority": 7}
     for name in ("p0", "p1"):
         town.pod(name, **unnamed)
@@ -367,7 +367,7 @@ def test_the_priority_of_a_group_counts_in_place_of_its_pods(town: Town) -> None
 
 def test_a_group_without_a_priority_leaves_its_pods_theirs(town: Town) -> None:
     usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
-    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    town.mirror.see_class(ServiceClass(Metadata("usual"), usual))
     town.gang(least=1)
     town.pod("p0", labels={"slacktide.io/class": ""}, priority=7)
     assert town.engine.controllers[town.feed.pods["p0"].key].service.priority == 7

@@ -12,10 +12,10 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.model import APPROACHES, INDEPENDENT
@@ -45,9 +45,9 @@ class Scene:
         self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0)
         self.mirror.follow(self.feed)
         self.mirror.see_class(
-            ServiceClass(WrittenMetadata("plain"), ServiceClassSpec(0.5, 3, default=True, namespaces=("*",)))
+            ServiceClass(Metadata("plain"), ServiceClassSpec(0.5, 3, default=True, namespaces=("*",)))
         )
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
+        self.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
         self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
 
     def see(
@@ -104,7 +104,7 @@ def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
 def test_a_bare_pod_is_measured_by_itself_whatever_its_class_says(approach: str) -> None:
     scene = Scene()
     spec = ServiceClassSpec(0.5, 1, namespaces=("*",), approach=approach)
-    scene.mirror.see_class(ServiceClass(WrittenMetadata("together"), spec))
+    scene.mirror.see_class(ServiceClass(Metadata("together"), spec))
     scene.see("alone", "a", service="together")
     scene.see("owned", owner={**WORKERS, "uid": "owned"}, service="together")
     found = {uid: scene.engine.controllers[scene.engine.pods[uid].key].approach for uid in ("alone", "owned")}
@@ -208,7 +208,7 @@ DNS: dict[str, Any] = {**CRITICAL, "owner": WORKERS}
 
 
 def best(name: str) -> ServiceClass:
-    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
+    return ServiceClass(Metadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
 
 
 @pytest.mark.parametrize("late", [0.0, 60.0, 7200.0])

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.feed.test_blame import World, job, kept
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.resources.objects import POD, STATEFUL_SET, Pod, ServiceClass, ServiceClassSpec, StatefulSet
 from slacktide.kube.translate.service_classes import CLASS_LABEL, SLO
 from support import made_objects
@@ -33,7 +33,7 @@ def test_a_workload_without_pods_is_of_its_templates_class(world: World) -> None
     world.drop("p")
     world.owner(service="gold")
     assert service(world) == ("gold", 0.999)
-    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
     assert service(world) == ("gold", 0.99)
 
 
@@ -57,7 +57,7 @@ def test_the_youngest_pod_says_the_class_of_a_custom_resource() -> None:
     world.pod("b", "a", created=10, **custom)
     world.pod("a", "a", created=0, service="gold", **custom)
     assert service(world)[0] == "silver"
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.8, 2, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.8, 2, namespaces=("*",))))
     assert service(world) == ("silver", 0.8)
     world.pod("c", "a", created=20, service="gold", **custom)
     assert service(world)[0] == "gold"
@@ -130,14 +130,14 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
     spec = ServiceClassSpec(
         0.95, 2, margin_seconds=7.0, counts="everything", cooldown="5m", tiers=(), namespaces=("*",)
     )
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), spec))
+    world.mirror.see_class(ServiceClass(Metadata("silver"), spec))
     world.up("p")
     before = world.engine.controllers[world.key]
     limits = before.limits
     assert (before.everything, limits is not None) == (True, True)
     ledgers = kept(world)
     if broken:
-        world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.95, 0, namespaces=("*",))))
+        world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.95, 0, namespaces=("*",))))
     else:
         world.mirror.drop_class("silver")
     if anew:
@@ -151,14 +151,14 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
     world.pod("other", uid="another", kind="Thing")
     assert "service class 'silver'" in world.feed.pods["other"].problem
     assert list(world.engine.pods) == ["q"]
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.7, 3, namespaces=("*",))))
+    world.mirror.see_class(ServiceClass(Metadata("silver"), ServiceClassSpec(0.7, 3, namespaces=("*",))))
     assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
     assert set(world.engine.pods) == {"q", "other"}
 
 
 def closed(name: str = "silver", slo: float = 0.9, *namespaces: str) -> ServiceClass:
     """A class that is for some namespaces only, and not for the one of these tests unless it is named."""
-    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, 2, namespaces=namespaces or ("elsewhere",)))
+    return ServiceClass(Metadata(name), ServiceClassSpec(slo, 2, namespaces=namespaces or ("elsewhere",)))
 
 
 @pytest.mark.parametrize("anew", [False, True])
@@ -248,9 +248,7 @@ def test_its_own_slo_is_kept_too(world: World) -> None:
 def test_a_default_class_that_is_gone(deleted: bool) -> None:
     """It holds on for who had it by default; one that is only no default any more does not."""
     world = World()
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.6, 3, default=True, namespaces=("*",)))
-    )
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, default=True, namespaces=("*",))))
     world.owner(service="")
     world.up("p", service="")
     assert service(world) == ("usual", 0.6)
@@ -258,7 +256,7 @@ def test_a_default_class_that_is_gone(deleted: bool) -> None:
     if deleted:
         world.mirror.drop_class("usual")
     else:
-        world.mirror.see_class(ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.6, 3, namespaces=("*",))))
+        world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, namespaces=("*",))))
     for leads in (False, True):
         if leads:
             world.lead(ledgers)
@@ -267,9 +265,7 @@ def test_a_default_class_that_is_gone(deleted: bool) -> None:
         assert ("q" in world.engine.pods) == deleted
         world.drop("q")
     assert ("p" in world.engine.pods) == deleted
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.7, 3, default=True, namespaces=("*",)))
-    )
+    world.mirror.see_class(ServiceClass(Metadata("usual"), ServiceClassSpec(0.7, 3, default=True, namespaces=("*",))))
     assert service(world) == ("usual", 0.7)
 
 

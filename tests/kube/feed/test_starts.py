@@ -12,10 +12,10 @@ from kube.feed.test_blame import Heard, World, kept
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.journal.replay import carry_out
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.starts import ENOUGH, KEPT, Known, quantile
 from slacktide.kube.feed.takeover import take_over
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 
@@ -28,7 +28,7 @@ class Starting(World):
         super().__init__()
         if service is not None:
             self.mirror.see_class(
-                ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",), **service))
+                ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",), **service))
             )
         self.owner()
 

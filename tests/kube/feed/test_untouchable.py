@@ -9,8 +9,9 @@ import pytest
 
 from kube.feed.test_blame import World, kept
 from slacktide.engine.core.types import Decision
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import OwnLimitsSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import OwnLimitsSpec
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -39,7 +40,7 @@ class Town(World):
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank, slo in (("gold", 1, 0.999), ("bronze", 3, 0.001)):
             spec = ServiceClassSpec(slo, rank, namespaces=("*",), own_limits=OwnLimitsSpec(**own_limits))
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.see_class(ServiceClass(Metadata(name), spec))
         self.node("a")
         self.lead()
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     JOB,
     NAMESPACE,
@@ -190,7 +189,7 @@ def test_classes_and_defaults_of_namespaces(mirror: ClusterMirror, heard: Heard)
         metadata = {"name": "n", "labels": {f"slacktide.io/{key}": value for key, value in found.items()}}
         return made_objects.decoded(NAMESPACE, {"metadata": metadata})
 
-    mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+    mirror.see_class(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
     mirror.see_namespace(namespace(default_class="gold"))
     mirror.see_namespace(namespace(default_class="gold", team="x"))
     mirror.drop_class("gold")
@@ -273,20 +272,3 @@ def test_pods_of_others_that_have_ended_are_not_kept_and_ours_are() -> None:
     mirror.see_pod(made_objects.pod("late", uid="late", schedulerName="x", nodeName="a", status={"phase": "Failed"}))
     assert set(mirror.pods) == set(mirror.uids.values()) == {"ours"}
     assert [one for one in heard.said() if one[0] == "pod_gone"] == [("pod_gone", "theirs", True)]
-
-
-def test_a_node_that_is_ours_by_a_label_of_its_kubelets_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    config = load_live()
-    former = replace(config.kube, former_node_label="slacktide.io/managed=true")
-    mirror = ClusterMirror(replace(config, kube=former), lambda: NOW)
-    mirror.see_node(made_objects.node("safe", labels={"node-restriction.kubernetes.io/slacktide": "true"}))
-    assert not caplog.text
-    for name in ("a", "b"):
-        mirror.see_node(made_objects.node(name, labels={"slacktide.io/managed": "true"}))
-        assert mirror.is_ours(name)
-    assert caplog.text.count("which a kubelet can set on itself") == 1
-    strict = ClusterMirror(config, lambda: NOW)
-    strict.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}))
-    assert not strict.is_ours("a")

@@ -17,6 +17,7 @@ from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
@@ -26,7 +27,6 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -87,7 +87,7 @@ async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[
         return NOW + loop.time()
 
     mirror = ClusterMirror(config, clock)
-    mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
+    mirror.see_class(ServiceClass(Metadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
     room = {"cpu": "9", "pods": "9"}
     mirror.see_node(
         made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)

@@ -19,7 +19,7 @@ from slacktide.engine.ledger.overview import Overview, overview
 from slacktide.kube import housekeeping
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -32,7 +32,6 @@ from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, SPARE_PART, SPARE_SECONDS
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -83,7 +82,7 @@ def led(
 ) -> tuple[TermContext, LedgerWriter]:
     """What a leader knows of so many workloads, each late by so many seconds, and who writes its ledgers."""
     mirror, listener = ClusterMirror(config, clock), Listener()
-    mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
+    mirror.see_class(ServiceClass(Metadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
     room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
     mirror.see_node(
         made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)

@@ -140,7 +140,7 @@ def test_who_tolerates_everything_asks_for_nothing() -> None:
     ("ownership", "ours"),
     [
         (Ownership(), [True, False, False, False]),
-        (Ownership(former="slacktide.io/managed=true", taint="slacktide.io/only"), [True, True, False, True]),
+        (Ownership(taint="slacktide.io/only"), [True, True, False, False]),
         (Ownership(label="", taint="slacktide.io/only"), [False, True, False, False]),
         (Ownership(label="node-restriction.kubernetes.io/slacktide"), [True, False, True, False]),
         (Ownership(label=""), [False, False, False, False]),

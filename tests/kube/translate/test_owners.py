@@ -68,9 +68,6 @@ def test_nobody_is_called_so_that_he_has_the_ledger_of_another() -> None:
     for hashed in (*names, long.ledger):
         kind, _, rest = hashed.partition("-")
         assert target(("apps/v1", kind.title()), rest).ledger != hashed
-    former = target(("apps/v1", "Deployment"), "web-0123456789abcdef")
-    assert former.ledger != former.plain_ledger == "deployment-web-0123456789abcdef"
-    assert owner_of(ledger(former.plain_ledger, ("apps/v1", "Deployment"), former.name, "u")) == former
 
 
 def test_an_owner_with_a_name_of_a_megabyte_has_a_short_one_of_its_own() -> None:
@@ -98,7 +95,6 @@ def test_an_owner_with_a_name_of_a_megabyte_has_a_short_one_of_its_own() -> None
 
 def test_names_that_differ_only_at_their_ends() -> None:
     first, second = (target(("apps/v1", "Deployment"), "d" * 250 + end) for end in ("a", "b"))
-    assert first.former_ledger == second.former_ledger  # as it was
     assert first.ledger != second.ledger
 
 

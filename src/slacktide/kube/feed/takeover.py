@@ -292,7 +292,7 @@ def owner_of(found: Availability) -> Target | None:
         if one is None:
             continue
         target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
-        if found.metadata.name in (target.ledger, target.plain_ledger, target.former_ledger):
+        if found.metadata.name == target.ledger:
             return target
     return None
 

@@ -57,8 +57,7 @@ class ClusterMirror:
         kube = config.kube
         self._clock = clock
         self._profiles = profiles_of(kube)
-        self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
-        self._warned_of_label = False
+        self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
         self._followers: list[Changes] = []
         self.barrier = Barrier()
         self.pods: dict[str, PodRecord] = {}
@@ -78,7 +77,7 @@ class ClusterMirror:
         self.quotas = Quotas()
         self.pod_groups = PodGroupMirror(self._followers)
         added = {name: profile.added for name, profile in self._profiles.items()}
-        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, added)
+        self.constraints = ConstraintIndex(added)
         self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
@@ -196,13 +195,6 @@ class ClusterMirror:
             view = replace(view, ready_since=since)
         if view.problem and (before is None or before.problem != view.problem):
             LOG.warning("%s", view.problem)
-        if not self._warned_of_label and self._ownership.only_formerly(node):
-            self._warned_of_label = True  # once: there may be thousands
-            LOG.warning(
-                "node %s, and perhaps others, is managed because of the label %s, which a kubelet can set on itself: "
-                "give the nodes the label %s, then set kube.former_node_label=''",
-                *(view.name, self._ownership.former, self._ownership.label),
-            )
         self._plain_nodes[view.name] = view
         self._view_nodes(view.name)
 

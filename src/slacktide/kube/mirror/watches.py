@@ -207,7 +207,7 @@ class Watches:
             return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
-        # A cluster with the manifests of a release before does not know them: then nothing is declared, or bounded.
+        # Without them, as in a dry run on a cluster that has no such resources, nothing is declared, or bounded.
         barrier, maintenance = mirror.barrier, mirror.maintenance
         quotas = ObjectHandler(
             objects.PROMISE_QUOTA, barrier, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)

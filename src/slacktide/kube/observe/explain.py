@@ -194,7 +194,7 @@ def beyond_a_start(slack: float | None) -> str:
 
 
 def waiting_text(ledger: Mapping[str, Any]) -> str:
-    """Who waits, of a ledger, and how many of them are late. Schedulers and ledgers of before do not say that."""
+    """Who waits, of a ledger, and how many of them are late."""
     counts = [f"{ledger[how]} {how}" for how in ("lost", "starving") if ledger.get(how)]
     return f"{ledger['waiting']} waiting" + (f" ({', '.join(counts)})" if counts else "")
 
@@ -222,7 +222,7 @@ def told(found: dict[str, Any]) -> str:
 
 def _now(found: dict[str, Any]) -> list[str]:
     """Where it is, or what it waits for."""
-    if found.get("phase") in FINAL:  # schedulers of before do not say it
+    if found.get("phase") in FINAL:
         return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
     if not found["ours"]:
         return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]

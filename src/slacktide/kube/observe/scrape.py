@@ -112,7 +112,7 @@ SET_ASIDE = HEALTH.counter(
     "than can be read), unusable (it says what cannot be), defect (of slacktide; the log has a traceback).",
     "kind", "reason",
 )  # fmt: skip
-ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are set aside now, until they change.")
+ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are ignored now, until they change.")
 EVENTS_PENDING = HEALTH.gauge("slacktide_events_pending", "Events that wait to be written.")
 EVENTS = HEALTH.counter("slacktide_events", "Events, by what became of them: written, dropped.", "result")
 WATCH_AGE = HEALTH.gauge(

@@ -79,14 +79,10 @@ _MANY_LABELS = "*", "*", "*"
 
 
 class ConstraintIndex:
-    """All pods' terms, and from them each pod's placement.
+    """All pods' terms, and from them each pod's placement; ``added`` is node affinity for all pods of a scheduler's
+    name."""
 
-    ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
-    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods of a scheduler's name.
-    """
-
-    def __init__(self, hard_affinity_weight: int = 1, added: Mapping[str, Added] | None = None) -> None:
-        self._weight = hard_affinity_weight
+    def __init__(self, added: Mapping[str, Added] | None = None) -> None:
         self._added = {name: one for name, one in (added or {}).items() if one != NOTHING_ADDED}
         self._encode = msgspec.msgpack.Encoder().encode
         self._pods: dict[str, _Template] = {}
@@ -236,7 +232,7 @@ class ConstraintIndex:
 
     def _template(self, key: bytes, pod: Pod, exclusive: Sequence[str]) -> _Template:
         added = self._added.get(pod.spec.scheduler_name, NOTHING_ADDED)
-        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight), added)
+        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive)), added)
 
     def _register(self, template: _Template) -> bool:
         grew = False

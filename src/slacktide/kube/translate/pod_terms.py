@@ -19,6 +19,9 @@ from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 EVEN = 100
 """Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
 that repels: as much as the largest weight that a user can give."""
+HARD_AFFINITY_WEIGHT = 1
+"""What a pod's required affinity is worth to a pod that it selects: kube-scheduler's default of
+``hardPodAffinityWeight``."""
 
 READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
 """What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these
@@ -43,7 +46,7 @@ class PodTerms:
     problem: str = ""
 
 
-def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_weight: int) -> PodTerms:
+def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str]) -> PodTerms:
     """What the pod asks for; never raises. ``exclusive`` are its claims that one pod at a time may use."""
     if problem := excess(pod, ports):
         return PodTerms(problem=problem)
@@ -61,7 +64,7 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
     terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations), *feature_conditions(pod))
     if affinity is not None and affinity.pod_affinity is not None:
         near = affinity.pod_affinity
-        attempt(lambda: _affinity(pod, near, terms, hard_affinity_weight))
+        attempt(lambda: _affinity(pod, near, terms))
         attempt(lambda: _preferred(pod, near, terms, 1))
     if affinity is not None and affinity.pod_anti_affinity is not None:
         away = affinity.pod_anti_affinity
@@ -109,16 +112,15 @@ def _tolerating(tolerations: Sequence[constraint.Toleration]) -> tuple[Condition
     return (Tolerates(useful),)
 
 
-def _affinity(pod: Pod, near: PodAffinity, terms: PodTerms, hard_affinity_weight: int) -> None:
+def _affinity(pod: Pod, near: PodAffinity, terms: PodTerms) -> None:
     required = [(term.topology_key, selection_of(pod, term, "required pod affinity")) for term in near.required]
     if not required:
         return
     member = TermEffect("member", grouped(tuple(peers for _, peers in required)))
     terms.effects.append(member)
     terms.rules.extend(Rule("near", member.mark, domains(key)) for key in dict.fromkeys(key for key, _ in required))
-    if hard_affinity_weight:
-        for key, peers in required:
-            _draw(terms, peers, key, hard_affinity_weight)
+    for key, peers in required:
+        _draw(terms, peers, key, HARD_AFFINITY_WEIGHT)
 
 
 def _anti_affinity(pod: Pod, away: PodAffinity, terms: PodTerms) -> None:

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier, WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
@@ -63,7 +64,7 @@ COUNTS = ("cluster", "everything")
 """What a class may count."""
 
 SYSTEM_CRITICAL = ServiceClass(
-    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
+    Metadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
 )
 """The class of pods of the system that name none. It is no object of the cluster, and none can have its name. A promise
 of 1 is at risk as soon as somebody waits, and the pods' priority puts them before all others of rank 1."""
@@ -138,7 +139,7 @@ def resource_of(promise: Promise) -> ServiceClass:
         alpha="" if promise.alpha is None else write_duration(promise.alpha),
         before_budgets=promise.before_budgets,
     )
-    return ServiceClass(WrittenMetadata(promise.name), spec)
+    return ServiceClass(Metadata(promise.name), spec)
 
 
 def _window_spec(window: Window) -> WindowSpec:
@@ -241,12 +242,6 @@ class Classes:
                 raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
-        if not found.spec.namespaces and found.former and name not in self.classes:
-            LOG.warning(
-                "service class %s was written as v1alpha1 without namespaces, so all may use it; written as v1beta1 "
-                "that is nobody: add namespaces: ['*']",
-                name,
-            )
         self.classes[name] = found
         self._promised.clear()
 
