@@ -47,7 +47,7 @@ class Loop:
         config = load_live()
         self.now = T0
         self.mirror = ClusterMirror(config, lambda: self.now)
-        self.mirror.see_class(ServiceClass(Metadata("low"), ServiceClassSpec(0.5, 3, namespaces=("*",))))
+        self.mirror.on_class_update(ServiceClass(Metadata("low"), ServiceClassSpec(0.5, 3, namespaces=("*",))))
         self.handlers = dict((*subscriptions(self.mirror), *device_subscriptions(self.mirror)))
         self.lighten = Lightening()
         self.longest: dict[str, float] = {}

@@ -89,7 +89,9 @@ def test_up_schedules(directory: Path) -> None:
         said = pods(lab.api, "default")[0].get("status", {}).get("conditions", [])
         return next((one.get("message", "") for one in said if one["type"] == "PodScheduled"), "")
 
-    until(lambda: "no service class at all: kubectl apply -f examples" in told(), "it is said what to apply", 200)
+    until(
+        lambda: "the cluster has no ServiceClass: kubectl apply -f examples" in told(), "it is said what to apply", 200
+    )
     lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
     found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")

@@ -383,7 +383,7 @@ def test_pods_of_other_schedulers(place: Place) -> None:
 
     said = until(warnings, "the log warns of the stranger")
     assert len(said) == 1
-    assert re.search(rf" W .*scheduler somebody-else is on node {ours}, which is ours", said[0])
+    assert re.search(rf" W .*scheduler somebody-else runs on node {ours}, which this scheduler manages", said[0])
     place.create("pods", pod("there", nodeSelector={HOSTNAME: not_ours}))
     place.waits("there", r"not ready or not managed|didn't match")
     place.kubectl.ok("uncordon", other)

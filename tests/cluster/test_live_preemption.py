@@ -304,7 +304,7 @@ def test_a_victim_that_does_not_go_is_waited_for_in_vain(place: Place) -> None:
 
     def given_up() -> list[str]:
         notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "hopes")]
-        return [note for note in notes if "given up" in note]
+        return [note for note in notes if "nomination of" in note]
 
     notes = until(given_up, "an event says that the place was given up")
     assert node in notes[0]

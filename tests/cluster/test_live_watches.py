@@ -99,10 +99,10 @@ def test_who_cannot_decide_gives_way_and_leads_again_once_its_watches_live(pair:
     pair.bound("before")
     pair.ways[old].stall_watches("^/api/v1/nodes$")
     until(lambda: pair.holder() == new, "the other one leads")
-    until(lambda: f"{GAVE}: the watch of nodes is dead" in pair.replicas[old].log, "it says why")
+    until(lambda: f"{GAVE}: the watch of nodes has stopped" in pair.replicas[old].log, "it says why")
     assert pair.replicas[old].component.running
     pair.bound("meanwhile")
-    until(lambda: "the watch of nodes is dead" in pair.told(old, "/readyz"), "it is not ready")
+    until(lambda: "the watch of nodes has stopped" in pair.told(old, "/readyz"), "it is not ready")
     until(lambda: pair.is_dead(old, "nodes"), "its metrics say which watch is dead")
     assert not pair.is_dead(new, "nodes")
     pair.replicas[new].stop()
@@ -136,7 +136,7 @@ def test_without_word_of_volumes_only_pods_with_claims_wait(pair: Pair) -> None:
     def says() -> str:
         return str(condition(pair.pod("claiming"), "PodScheduled").get("message", ""))
 
-    until(lambda: "the watch of persistentvolumes is dead" in says(), "it says why it waits")
+    until(lambda: "the watch of persistentvolumes has stopped" in says(), "it says why it waits")
     assert pair.holder() == leader
     assert pair.told(leader, "/readyz") == "ok\n"
     pair.ways[leader].let_watches_flow()

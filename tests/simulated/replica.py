@@ -15,8 +15,8 @@ from simulated.transport import SimulatedConnection
 from simulated.watching import KEEPALIVE_SECONDS
 from slacktide.config import Config
 from slacktide.engine.core.types import Decision
+from slacktide.kube.leader_session import GaveWay, LeadershipLost
 from slacktide.kube.scheduler import Scheduler
-from slacktide.kube.term import GaveWay, LeadershipLost
 
 RESTART = (1.0, 12.0)
 """Seconds until a process that ended is started again."""
@@ -70,7 +70,7 @@ class Replica:
         async with SimulatedConnection(self.wire, self._api.store, self._chance) as self.connection:
             while True:
                 self.scheduler = scheduler = Scheduler(self.connection, self.config, actor.name, yields=yields)
-                scheduler.told = lambda decision: self.decided(self, decision)
+                scheduler.on_decision = lambda decision: self.decided(self, decision)
                 try:
                     await scheduler.run()
                 except BaseExceptionGroup as problems:

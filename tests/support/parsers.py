@@ -33,8 +33,8 @@ from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.kube.resources.custom_resources import WindowSpec
 from slacktide.kube.resources.objects import NODE, POD, RESOURCE_CLAIM, Pod, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate import pod_groups
-from slacktide.kube.translate.added_affinity import added_affinity
 from slacktide.kube.translate.default_spread import default_constraints
+from slacktide.kube.translate.profiles import added_affinity
 from slacktide.kube.translate.service_classes import PREFIX, Classes, mapping, window_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import access_of

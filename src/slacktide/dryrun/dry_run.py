@@ -145,7 +145,7 @@ class DryRun:
         """A cluster without slacktide's resources: the classes are those of the settings."""
         LOG.info("the cluster has no ServiceClass; using the classes of the settings file")
         for one in self.config.classes:
-            self.mirror.see_class(resource_of(one))
+            self.mirror.on_class_update(resource_of(one))
 
     def _begin(self) -> tuple[Feed, Shadow]:
         """Both engines, told all that is known; from now on they hear of changes."""

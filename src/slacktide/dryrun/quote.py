@@ -196,7 +196,7 @@ def decide(
     take_over(feed, ledgers, lambda _decision, _leaving: None)
     mirror.follow(feed)
     for pod in pods:
-        mirror.see_pod(pod)
+        mirror.on_pod_update(pod)
     found = {one.uid: one for one in engine.run(clock()).decisions}
     story = PodStory(feed, history, clock)
     return [_quote(pod, found.get(pod.metadata.uid), story, mirror) for pod in pods]

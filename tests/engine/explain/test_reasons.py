@@ -388,12 +388,12 @@ def test_a_kind_on_5000_nodes_takes_few_calls_and_once_one_for_each_taint() -> N
         (
             DisruptionLimits(1, 200.0),
             preemption.TOO_MANY,
-            ["disrupted 1 times of at most 1 in 3m20s; the next one in 110 s at the earliest"],
+            ["disrupted 1 times, at most 1 in 3m20s are allowed; the next one in 110 s at the earliest"],
         ),
         (
             DisruptionLimits(cooldown=300.0),
             preemption.COOLING,
-            ["cooldown of 5m after a disruption: begins when 1 of its pods are ready again"],
+            ["cooldown of 5m after a disruption: it starts when 1 of its pods are ready again"],
         ),
         (
             DisruptionLimits(hours=(Hours(("Mon",), 0, 1),)),
@@ -403,7 +403,7 @@ def test_a_kind_on_5000_nodes_takes_few_calls_and_once_one_for_each_taint() -> N
         (
             DisruptionLimits(min_running=500.0),
             preemption.PROTECTED,
-            ["no pod is disrupted in its first 8m20s on a node"],
+            ["no pod is preempted in its first 8m20s on a node"],
         ),
     ],
 )

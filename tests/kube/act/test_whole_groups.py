@@ -22,7 +22,7 @@ def full(house: Backstage, nodes: str) -> None:
 
 
 def states(house: Backstage) -> set[int]:
-    return {one.state for uid, one in house.term.engine.pods.items() if uid.startswith("low")}
+    return {one.state for uid, one in house.session.engine.pods.items() if uid.startswith("low")}
 
 
 def test_all_of_a_group_are_evicted_wherever_they_are() -> None:
@@ -73,7 +73,7 @@ def test_where_one_eviction_is_refused_those_that_were_not_told_stay(monkeypatch
 
             house.server.refuses = refuses
             said: list[str] = []
-            monkeypatch.setattr(house.term.actor.recorder, "record", lambda _of, _why, note, **_: said.append(note))
+            monkeypatch.setattr(house.session.actor.recorder, "record", lambda _of, _why, note, **_: said.append(note))
             house.pod("p", cores=3)
             await house.decide()
             assert len(refused) == 1

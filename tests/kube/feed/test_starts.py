@@ -27,7 +27,7 @@ class Starting(World):
         self.settings = kube
         super().__init__()
         if service is not None:
-            self.mirror.see_class(
+            self.mirror.on_class_update(
                 ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",), **service))
             )
         self.owner()
@@ -194,7 +194,7 @@ def test_what_a_ledger_says_of_starts_and_cannot_be_read_counts_for_nothing(star
 def test_a_workload_that_is_created_anew_goes_on_with_it() -> None:
     world = Starting()
     world.starts([70.0] * 2 * ENOUGH)
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     assert not world.engine.controllers
     world.owner(uid="web2")
     world.start(5.0, uid="web2")

@@ -41,7 +41,7 @@ class Registry(Backstage):
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         async with self.leading():
-            task = asyncio.create_task(self.term._statuses[1].run())
+            task = asyncio.create_task(self.session._statuses[1].run())
             yield
             assert not task.done()
             task.cancel()

@@ -112,7 +112,7 @@ def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
         "spec": {"schedulerName": "slacktide", "nodeName": node, "containers": [made_objects.container(cpu="1")]}
         | asked,
     }
-    world.mirror.see_pod(made_objects.decoded(POD, body))
+    world.mirror.on_pod_update(made_objects.decoded(POD, body))
     assert world.mirror.constraints.selectors == 0
     assert not [one for one in told if getattr(one, "uid", "") in ("p", "q")]
     if not node:

@@ -259,7 +259,7 @@ class Caller:
         self.pods: dict[str, Pod] = {}
         self.placed: dict[str, PodConstraints] = {}
         for name, labels in namespaces.items():
-            self.book.see_namespace(name, labels)
+            self.book.on_namespace_update(name, labels)
 
     def learn(self, pod: Pod) -> None:
         others = set(self.placed)

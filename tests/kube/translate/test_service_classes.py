@@ -353,7 +353,7 @@ def test_a_class_with_limits_that_cannot_be_is_malformed() -> None:
 @pytest.mark.parametrize("label", ["", "gold"])
 def test_where_there_is_no_class_at_all_it_is_said_what_to_apply(label: str) -> None:
     known = classes()
-    with pytest.raises(Unschedulable, match="no service class at all: kubectl apply -f examples"):
+    with pytest.raises(Unschedulable, match="the cluster has no ServiceClass: kubectl apply -f examples"):
         known.of(pod(label), batch=False)
     assert (REPOSITORY / "examples" / "kubernetes" / "01-classes.yaml").exists()
     known.see(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "other"}, "spec": {"slo": 0.9, "rank": 2}}))

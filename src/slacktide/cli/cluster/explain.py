@@ -91,9 +91,9 @@ async def _explain(
             raise ConfigError(f"--address: {address}: {problem}")
     if as_json:
         return json.dumps(found, indent=2)
-    from slacktide.kube.observe.explain import told
+    from slacktide.kube.observe.explain import text_of
 
-    return told(found)
+    return text_of(found)
 
 
 def of_lab(kubeconfig: Path | None, server: str) -> str:

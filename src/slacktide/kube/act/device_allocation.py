@@ -20,7 +20,7 @@ from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.device_reservations import Planned, Reservation
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_claim_given_back,
     encode_claim_status,
@@ -44,11 +44,16 @@ from slacktide.model.constraint import Term
 class DeviceAllocator:
     """Gives devices to claims. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._leading, self._gate = term.connection, term.feed, term.leading, term.gate
-        self._mirror = term.feed.mirror.devices
-        self._mirror.release_all()  # of a term before
-        self._extended = ExtendedClaims(term)
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._leading, self._gate = (
+            session.connection,
+            session.feed,
+            session.leading,
+            session.gate,
+        )
+        self._mirror = session.feed.mirror.devices
+        self._mirror.release_all()  # of a session before
+        self._extended = ExtendedClaims(session)
         self._giving_up: dict[str, asyncio.Task[None]] = {}
 
     def concerns(self, pod: FedPod) -> bool:
@@ -205,7 +210,7 @@ class DeviceAllocator:
         known = self._mirror.claims.get((meta.namespace, meta.name))
         if known is None or not known.metadata.uid == found.metadata.uid == meta.uid:
             raise Hopeless(f"ResourceClaim {meta.name} was deleted")
-        self._mirror.see_claim(found)
+        self._mirror.on_claim_update(found)
         return found
 
     # -- where it is not bound ---------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from slacktide.kube.client.status_codes import (
 )
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_deletion, encode_eviction, encode_pod_status
 from slacktide.kube.resources.objects import POD, pod_reference
 
@@ -58,10 +58,10 @@ class Evictor:
     """Evicts the victims of decisions, one after another for each :meth:`run`; ``leading`` is asked before each."""
 
     def __init__(
-        self, term: TermContext, reservations: Reservations, counts: Counts, listener: EvictionListener
+        self, session: SessionContext, reservations: Reservations, counts: Counts, listener: EvictionListener
     ) -> None:
-        self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
-        self.recorder, self.leading, self._gate = term.recorder, term.leading, term.gate
+        self.connection, self.settings, self.feed = session.connection, session.settings, session.feed
+        self.recorder, self.leading, self._gate = session.recorder, session.leading, session.gate
         self.reservations, self.counts, self.listener = reservations, counts, listener
         self._of_victim: dict[str, Decision] = {}
         self._told: dict[str, Decision] = {}

@@ -17,7 +17,7 @@ from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreacha
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.mirror.device_reservations import Extended
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_deletion,
     encode_extended_claim,
@@ -45,9 +45,9 @@ class Hopeless(Exception):  # noqa: N818  # no mistake
 class ExtendedClaims:
     """Makes and deletes such claims. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._leading, self._gate = term.connection, term.leading, term.gate
-        self._mirror = term.feed.mirror.devices
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._leading, self._gate = session.connection, session.leading, session.gate
+        self._mirror = session.feed.mirror.devices
 
     # -- made ------------------------------------------------------------------------------------------------------
 
@@ -73,7 +73,7 @@ class ExtendedClaims:
             raise Hopeless(f"ResourceClaim {name}: {found.problem}")
         if made_for(found) != uid:
             raise Hopeless(f"ResourceClaim {name} belongs to another pod")
-        self._mirror.see_claim(found)
+        self._mirror.on_claim_update(found)
         return found
 
     async def show(self, pod: Pod, claim: ResourceClaim, extended: Extended) -> None:

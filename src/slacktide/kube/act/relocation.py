@@ -17,7 +17,7 @@ from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_eviction
 from slacktide.kube.resources.objects import POD, Pod, pod_reference
 from slacktide.kube.translate.owners import controlling
@@ -54,11 +54,11 @@ class Relocator:
     """Evicts pods whose resizes have waited for ``kube.resize_patience``, one at a time; ``leading`` is asked first."""
 
     def __init__(
-        self, term: TermContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
+        self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self._connection, self._settings, self._feed = term.connection, term.settings, term.feed
-        self._recorder, self._leading, self._counts = term.recorder, term.leading, counts
-        self._gate, self._before_eviction = term.gate, before_eviction
+        self._connection, self._settings, self._feed = session.connection, session.settings, session.feed
+        self._recorder, self._leading, self._counts = session.recorder, session.leading, counts
+        self._gate, self._before_eviction = session.gate, before_eviction
         self._moving: tuple[str, str, float] | None = None  # a pod's UID, its controller, and until when we wait
         self._not_before: dict[str, float] = {}
         self._unknown: set[str] = set()  # evictions to which no answer came

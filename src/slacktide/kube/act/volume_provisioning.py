@@ -10,7 +10,7 @@ from slacktide.engine.core import types
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_annotations, encode_claim_reference
 from slacktide.kube.resources.objects import (
     PERSISTENT_VOLUME,
@@ -33,9 +33,14 @@ waits between two attempts, so that the next goes elsewhere. kube-scheduler gets
 class VolumeProvisioner:
     """Follows the annotation protocol of volume provisioning. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
-        self._gate, self._avoid_seconds = term.gate, AVOID_BACKOFFS * term.settings.backoff_longest
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._clock, self._leading = (
+            session.connection,
+            session.feed,
+            session.clock,
+            session.leading,
+        )
+        self._gate, self._avoid_seconds = session.gate, AVOID_BACKOFFS * session.settings.backoff_longest
 
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""

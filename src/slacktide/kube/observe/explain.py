@@ -199,7 +199,7 @@ def waiting_text(ledger: Mapping[str, Any]) -> str:
     return f"{ledger['waiting']} waiting" + (f" ({', '.join(counts)})" if counts else "")
 
 
-def told(found: dict[str, Any]) -> str:
+def text_of(found: dict[str, Any]) -> str:
     """A document for people, several lines."""
     lines = [f"Pod {found['namespace']}/{found['name']}" + ("" if found["exists"] else " (gone)")]
     ledger = found.get("ledger")

@@ -145,8 +145,8 @@ class Collector(Base):
         """See how all workloads stand, for the next :meth:`collect`: of thousands some at a time, so that nobody waits
         for long."""
         self._found = None
-        engine, term, parts = self.scheduler.engine, self.scheduler.term, list[Overview]()
-        if engine is None or term is None or len(engine.controllers) <= TOGETHER:
+        engine, session, parts = self.scheduler.engine, self.scheduler.session, list[Overview]()
+        if engine is None or session is None or len(engine.controllers) <= TOGETHER:
             return
         keys = list(engine.controllers)
         for first in range(0, len(keys), TOGETHER):
@@ -161,12 +161,14 @@ class Collector(Base):
         """All families of metrics."""
         yield from self._like_kube_scheduler()
         engine = self.scheduler.engine
-        term = self.scheduler.term
-        if engine is not None and term is not None:
+        session = self.scheduler.session
+        if engine is not None and session is not None:
             found, self._found = self._found or overview(engine, self.scheduler.clock()), None
             yield from availability(found)
-            yield from by_class(term.losses)
-            yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
+            yield from by_class(session.losses)
+            yield from by_workload(
+                found, session.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads
+            )
             yield overloaded(engine.tables.overloaded())
             yield from planned(engine.plans.classes)
         yield from self._deeds()

@@ -26,7 +26,7 @@ from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, PERMANENT
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.publish.write_plan import WritePlan
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target
@@ -70,12 +70,17 @@ class LedgerWriter:
     """
 
     def __init__(
-        self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
+        self, session: SessionContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
     ) -> None:
-        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
-        self._gate = term.gate
+        self._connection, self._feed, self._clock, self._leading = (
+            session.connection,
+            session.feed,
+            session.clock,
+            session.leading,
+        )
+        self._gate = session.gate
         self._counts, self._busy, self._latest = counts, busy, latest
-        qps = term.settings.ledger_qps
+        qps = session.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
         self._others_from = 0.0
@@ -200,8 +205,8 @@ class LedgerWriter:
                 group.create_task(self._write_all())
 
     async def first(self, key: str) -> None:
-        """Write a controller's first ledger of this term at once, if it still waits: pods that go now cannot tell a new
-        leader of themselves. One that cannot be written is tried again, as ever."""
+        """Write a controller's first ledger of this session at once, if it still waits: pods that go now cannot tell a
+        new leader of themselves. One that cannot be written is tried again, as ever."""
         waits = key in self._taken or key in self._plan.dirty
         if key in self._plan.new or (waits and key not in self._said):
             self._taken.pop(key, None)

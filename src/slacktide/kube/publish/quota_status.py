@@ -15,7 +15,7 @@ from slacktide.kube.client.quantities import cpu_text, memory_text
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.publish.availability import MANAGER
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.custom_resources import PromiseQuotaStatus, UsedAmounts
 from slacktide.kube.resources.objects import PROMISE_QUOTA, PromiseQuota
 from slacktide.kube.translate.promise_quotas import Quota
@@ -65,9 +65,9 @@ def _exhausted(above: list[str], refused: int) -> Condition:
 class QuotaStatusWriter:
     """Writes what changed, once a second at most."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._clock = term.connection, term.feed, term.clock
-        self._leading, self._gate = term.leading, term.gate
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._clock = session.connection, session.feed, session.clock
+        self._leading, self._gate = session.leading, session.gate
         self._said: dict[Name, tuple[str, PromiseQuotaStatus]] = {}
         """What was written last, and for which state of the object."""
         self._problem = ""

@@ -17,12 +17,12 @@ from functools import lru_cache
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.added_affinity import NOTHING_ADDED, Added
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
 from slacktide.kube.translate.declared_features import needed_features
 from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
 from slacktide.kube.translate.pod_resources import host_ports
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, terms_of
+from slacktide.kube.translate.profiles import NOTHING_ADDED, Added
 from slacktide.kube.translate.shared_domains import SharedDomains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
@@ -187,7 +187,7 @@ class ConstraintIndex:
         self._outdated.clear()
         return found
 
-    def see_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+    def on_namespace_update(self, name: str, labels: Mapping[str, str] | None) -> bool:
         """A namespace's labels, ``None`` when it is gone; says whether the placement of any pod may have changed."""
         if (labels or {}) == self._namespace_labels.get(name, {}):
             return False
@@ -206,7 +206,7 @@ class ConstraintIndex:
         self._soft_taints = found
         return self._invalidate(self._templates.values())
 
-    def see_node(self, before: NodeView | None, now: NodeView | None) -> bool:
+    def on_node_update(self, before: NodeView | None, now: NodeView | None) -> bool:
         """A node is new, another than before, or gone; says whether placements may have changed."""
         keys = self._domains.see(before, now)
         return bool(keys) and self._invalidate(

@@ -113,25 +113,25 @@ class Storage:
         classes or capacities change."""
         self.capacities = StorageCapacities()
 
-    def see_claim(self, claim: PersistentVolumeClaim) -> None:
+    def on_claim_update(self, claim: PersistentVolumeClaim) -> None:
         """A claim, new or changed."""
         self._claims[claim.metadata.namespace, claim.metadata.name] = claim
 
-    def drop_claim(self, namespace: str, name: str) -> None:
+    def on_claim_delete(self, namespace: str, name: str) -> None:
         """A claim is gone."""
         self._claims.pop((namespace, name), None)
 
-    def see_volume(self, volume: PersistentVolume) -> None:
+    def on_volume_update(self, volume: PersistentVolume) -> None:
         """A volume, new or changed."""
         name = volume.metadata.name
-        self.drop_volume(name)
+        self.on_volume_delete(name)
         self._volumes[name] = volume
         self.reconsider()
         self._of_class.setdefault(_volume_class(volume), {})[name] = volume
         if volume.spec.claim_ref is not None:
             self._named.setdefault(_claimed_by(volume.spec.claim_ref), {})[name] = volume
 
-    def drop_volume(self, name: str) -> None:
+    def on_volume_delete(self, name: str) -> None:
         """A volume is gone."""
         volume = self._volumes.pop(name, None)
         self._conditions.pop(name, None)
@@ -147,12 +147,12 @@ class Storage:
                 if not named:
                     del self._named[_claimed_by(volume.spec.claim_ref)]
 
-    def see_class(self, found: StorageClass) -> None:
+    def on_class_update(self, found: StorageClass) -> None:
         """A storage class, new or changed."""
         self.reconsider()
         self._classes[found.metadata.name] = found
 
-    def drop_class(self, name: str) -> None:
+    def on_class_delete(self, name: str) -> None:
         """A storage class is gone."""
         self.reconsider()
         self._classes.pop(name, None)

@@ -163,16 +163,16 @@ def test_rules_taint_devices_beside_their_drivers() -> None:
     own = {"name": "x", "taints": [{"key": "own", "effect": "NoExecute"}]}
     pools.see(resource_slice("a", own, "y", nodeName="n1"))
     pools.see(resource_slice("b", "z", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
-    assert pools.see_rule(taint_rule("all")) == frozenset({"n1", "n2"})
+    assert pools.on_rule_update(taint_rule("all")) == frozenset({"n1", "n2"})
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all"]], [["all"]])
-    assert pools.see_rule(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
-    assert pools.see_rule(taint_rule("none", driver="other.example")) == frozenset()
+    assert pools.on_rule_update(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
+    assert pools.on_rule_update(taint_rule("none", driver="other.example")) == frozenset()
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all", "one"]], [["all"]])
-    assert pools.see_rule(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
+    assert pools.on_rule_update(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], ["one"]], [["all"]])
-    assert pools.drop_rule("one") == frozenset({"n1"})
+    assert pools.on_rule_delete("one") == frozenset({"n1"})
     pools.see(
         resource_slice("b", "z", "w", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1})
     )
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], []], [["all"], ["all"]])
-    assert pools.drop_rule("one") == frozenset()
+    assert pools.on_rule_delete("one") == frozenset()

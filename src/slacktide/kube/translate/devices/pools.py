@@ -117,13 +117,13 @@ class Pools:
         del self._of_pool[pool][name]
         return _either(before, self._place(pool))
 
-    def see_rule(self, found: DeviceTaintRule) -> frozenset[str] | None:
+    def on_rule_update(self, found: DeviceTaintRule) -> frozenset[str] | None:
         """A rule that taints devices, new or changed; as :meth:`see`."""
-        before = self.drop_rule(found.metadata.name)
+        before = self.on_rule_delete(found.metadata.name)
         self._rules[found.metadata.name] = found
         return _either(before, self._tainted_by(found))
 
-    def drop_rule(self, name: str) -> frozenset[str] | None:
+    def on_rule_delete(self, name: str) -> frozenset[str] | None:
         """A rule is gone; as :meth:`see`."""
         found = self._rules.pop(name, None)
         return frozenset() if found is None else self._tainted_by(found)
