@@ -184,7 +184,7 @@ def test_who_has_a_certificate_of_the_clusters_needs_no_token(
     kubectl: Kubectl, scheduler: Running, clients: Authority, tmp_path: Path
 ) -> None:
     until(
-        lambda: "client certificates of 1 authorities are taken, and of 1 for proxies" in scheduler.log, "it read them"
+        lambda: "client certificates: accepting those of 1 authorities, and of 1 for proxies" in scheduler.log, "it read them"
     )
     kubectl.ok("create", "clusterrolebinding", "by-group", "--clusterrole=slacktide-metrics-reader", "--group=watchers")
     kubectl.ok("create", "clusterrolebinding", "by-name", "--clusterrole=slacktide-explain-reader", "--user=ann")

@@ -235,7 +235,7 @@ def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> 
     shown.scheduler.session.feed.pods["w"].target = Target("v1", "Pod", "default", "w", "w")
     _, text = shown.get("/explain", namespace="default", name="w")
     found = json.loads(text)
-    assert found["reason"].endswith("; starving: its class is overloaded")
+    assert found["reason"].endswith(". starving: its class is overloaded.")
     assert "0 running, 1 waiting (1 starving), preempted" in explain.text_of(found)
     engine.gone("w", T0 + 10_001)
     assert overloaded(**{"class": "bronze"}) == 0, "where nobody waits there is no pass that would find it out"

@@ -129,11 +129,11 @@ def test_a_gang_that_waits_is_told_why(place: Place) -> None:
     place.waits("p0", "waiting for 3 pods of pod group")
     assert "waiting for 3 pods of pod group" in str(place.explained("p1"))
     place.create("pods", high("p2", "g"))
-    short = r"starts with 3 pods or not at all: 2 found nodes"
+    short = "needs nodes for 3 pods at once, and 2 fit"
     place.waits("p2", short)
     path = f"/apis/{KUBERNETES}/namespaces/{place.namespace}/podgroups/g"
     until(lambda: short in condition(place.api.get(path), "PodGroupScheduled").get("message", ""), "its group says so")
-    until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
+    until(lambda: "at once, and 2 fit" in place.reason("p1"), "explain says so")
     no_group(place, "g")
     place.waits("p1", "does not exist")
     assert bound_of(place, "p0", "p1", "p2") == [False, False, False]
@@ -217,7 +217,7 @@ def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place:
     group(place, "trio", 3)
     for number in range(3):
         place.create("pods", high(f"trio-{number}", "trio"))
-    until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "one has room, and one could preempt")
+    until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "one has room, and one could preempt")
     assert evicted(place) == {}
     for number in range(3):
         place.delete("pods", f"trio-{number}", 0)
@@ -243,7 +243,7 @@ def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Place) -> N
     place.kubectl.ok("cordon", closed)
     leaves(place, "low-1")
     for number in range(2):
-        until(lambda one=f"pair-{number}": "not at all: 1 found nodes" in place.reason(one), "it waits")  # type: ignore[misc]
+        until(lambda one=f"pair-{number}": "at once, and 1 fit" in place.reason(one), "it waits")  # type: ignore[misc]
     assert bound_of(place, "pair-0", "pair-1") == [False, False]
     place.kubectl.ok("uncordon", closed)
     for number in range(2):

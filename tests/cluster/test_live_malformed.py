@@ -50,7 +50,7 @@ def test_impossible_quantities(ward: Ward) -> None:
         if value in SMALL:
             ward.bound(name)
         else:
-            ward.waits(name, "insufficient")
+            ward.waits(name, "Insufficient")
     ward.canary()
     ward.again()
     ward.canary()

@@ -341,7 +341,7 @@ def test_a_volume_for_one_pod_at_a_time(place: Place) -> None:
     place.create("pods", using("one", "alone"))
     place.ready("one")
     place.create("pods", using("two", "alone"))
-    place.waits("two", r"\b1 (is|are) barred as another pod uses a claim that one pod at a time may use\b")
+    place.waits("two", r"\b1 node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod")
     place.delete("pods", "one")
     assert place.bound("two") == first
 

@@ -230,7 +230,7 @@ def test_one_pass_does_not_overdraw_a_budget(place: Place) -> None:
     waiting = [one["metadata"]["name"] for one in place.pods("high") if not one["spec"].get("nodeName")]
     assert len(waiting) == 2
     for name in waiting:
-        place.waits(name, r"protected by disruption budgets")
+        place.waits(name, r"protected by a PodDisruptionBudget")
 
 
 @scene

@@ -51,7 +51,7 @@ def test_all_of_a_group_go_or_none(place: Place) -> None:
     place.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": budget})
     until(lambda: budget_says(place, "b", "disruptionsAllowed") == 1, "the budget lets one go")
     place.create("pods", high("p"))
-    until(lambda: "with the rest of their pod group only" in place.reason("p"), "it is told why it waits")
+    until(lambda: "of a pod group that is preempted as a whole" in place.reason("p"), "it is told why it waits")
     assert evicted(place) == {}
     place.delete("poddisruptionbudgets", "b")
     place.bound("p")
@@ -64,7 +64,7 @@ def test_a_gang_has_others_go_on_all_nodes_only_if_all_of_it_can_start(place: Pl
     group(place, "trio", 3)
     for number in range(3):
         place.create("pods", high(f"trio-{number}", "trio"))
-    until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "two of them could preempt")
+    until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "two of them could preempt")
     assert evicted(place) == {}
     place.nodes(1, prefix="-free", cpu="1")
     for number in range(3):
