@@ -183,9 +183,8 @@ def test_a_token_for_another_audience_is_not_taken(plane: ControlPlane, schedule
 def test_who_has_a_certificate_of_the_clusters_needs_no_token(
     kubectl: Kubectl, scheduler: Running, clients: Authority, tmp_path: Path
 ) -> None:
-    until(
-        lambda: "client certificates: accepting those of 1 authorities, and of 1 for proxies" in scheduler.log, "it read them"
-    )
+    said = "client certificates: accepting those of 1 authorities, and of 1 for proxies"
+    until(lambda: said in scheduler.log, "it read them")
     kubectl.ok("create", "clusterrolebinding", "by-group", "--clusterrole=slacktide-metrics-reader", "--group=watchers")
     kubectl.ok("create", "clusterrolebinding", "by-name", "--clusterrole=slacktide-explain-reader", "--user=ann")
     ann = clients.written(tmp_path, "ann", "watchers")
