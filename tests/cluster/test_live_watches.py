@@ -23,7 +23,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/slacktide-system/leases/slackti
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
-GAVE = "gave the lease back, and begins anew"
+GAVE = "released the lease and starts again"
 
 
 @dataclass

@@ -115,7 +115,7 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
                 log.error("%s", lost)
                 return 1
             except GaveWay as why:
-                log.error("gave the lease back, and begins anew: %s", why)
+                log.error("released the lease and starts again: %s", why)
             gc.collect()  # what the mirror and the engine held, before there are others
             yields = config.kube.lease_duration  # others come first
 

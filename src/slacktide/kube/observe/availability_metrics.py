@@ -47,8 +47,8 @@ LATE = PROMISES.gauge(
 )  # fmt: skip
 OVERLOADED = PROMISES.gauge(
     "slacktide_class_overloaded",
-    "1 where in the last pass somebody of the class, or of one of its rank, waited whose promise could not be kept "
-    "any more; 0 where nobody waits.",
+    "1 where in the last pass pods of the class, or of one of the same rank, waited whose promise could not be kept "
+    "any more; else 0.",
     "class",
 )
 CARRIED = PROMISES.gauge(

@@ -56,8 +56,8 @@ def added_affinity(text: str, name: str = ADDED_AFFINITY) -> Added:
 
 NAME = "kube.profiles"
 EXPECTED = (
-    'a JSON list such as [{"schedulerName": "batch", "addedAffinity": {...}, "defaultSpread": [...]}], of which '
-    "schedulerName alone must be there, and is nobody else's"
+    'a JSON list such as [{"schedulerName": "batch", "addedAffinity": {...}, "defaultSpread": [...]}], in which '
+    "schedulerName is required and used once"
 )
 
 
