@@ -174,7 +174,7 @@ def spread(story: Story) -> None:
 def with_group(story: Story) -> None:
     """Nobody of the group made room where the beneficiary is."""
     story["where"]["high"] = "n2"
-    story["event"]["note"] = NOTE.replace(" for ", " with its pod group default/g (x) for ")
+    story["event"]["note"] = NOTE.replace(": its slack", " with its pod group default/g (x): its slack")
 
 
 BESIDE = {"uid": "beside", "namespace": "default", "name": "beside"}

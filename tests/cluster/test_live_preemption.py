@@ -347,7 +347,7 @@ def test_several_victims_for_one(place: Place) -> None:
     until(lambda: len(told()) >= 3, "each has its event")
     notes = told()
     assert len(notes) == 3
-    assert all(f"for {place.namespace}/big: " in note for note in notes)
+    assert all(f"by pod {place.namespace}/big on node {node}: " in note for note in notes)
 
 
 @scene

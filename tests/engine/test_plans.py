@@ -172,7 +172,7 @@ def test_whether_a_pod_may_move_goes_by_its_own_margin() -> None:
     assert {relocation.NOT_ALL_READY} & set(found.values()) == set()
     for key, why in found.items():
         below = slacks[key] < TURNS.margin
-        assert why == (f"its slack of {slacks[key]:.1f} s is below the 10 s that its class keeps" if below else "")
+        assert why == (f"its slack of {slacks[key]:.1f} s is below the 10 s margin of its class" if below else "")
     assert len(set(found.values())) > 1
 
 

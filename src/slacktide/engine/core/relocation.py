@@ -49,7 +49,7 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     slack = float(apply_plan.metric_on_host(tb.state, h, one.row, at))
     margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["own_margin"])
     if slack < margin:
-        return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
+        return f"its slack of {slack:.1f} s is below the {margin:g} s margin of its class"
     attributes = engine.tables.attributes
     with_room = np.flatnonzero(_hosts_with_room(engine, one.row, wanted)).tolist()
     return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM
