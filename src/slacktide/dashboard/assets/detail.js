@@ -107,8 +107,8 @@ export class Detail {
       const lines = [];
       for (const decision of model.decisions) {
         const at = clockText(decision.at, model.head.clock);
-        for (const victim of decision.victims) if (victim.workload === one.number) lines.push(`${at}  ${victim.pod} made room on ${decision.node} for ${decision.pod}`);
-        if (decision.workload === one.number) lines.push(`${at}  ${decision.pod} was placed on ${decision.node}${decision.victims.length ? `, ${decision.victims.length} made room` : ""}`);
+        for (const victim of decision.victims) if (victim.workload === one.number) lines.push(`${at}  ${victim.pod} was preempted on ${decision.node} by ${decision.pod}`);
+        if (decision.workload === one.number) lines.push(`${at}  ${decision.pod} was placed on ${decision.node}${decision.victims.length ? `, preempting ${decision.victims.length}` : ""}`);
       }
       write(box, lines.slice(0, MOST_LINKS), "nothing since this page was opened");
       return;
