@@ -519,7 +519,7 @@ def test_what_a_quota_forbids_whatever_is_there_is_refused_at_once(kubectl: Kube
         hidden["metadata"]["ownerReferences"] = owners
         said = " ".join(kubectl.try_apply(hidden).error.split())
         assert "spec.nodeName: found 'entry-0', expected nothing: PromiseQuota '" in said, (service_class, owners)
-        assert "those of which only it knows the class" in said, "whichever of the quotas says it first"
+        assert "those whose class only the scheduler knows" in said, "whichever of the quotas says it first"
         hidden["spec"]["schedulerName"] = "default-scheduler"
         assert not kubectl.refuses(hidden), "others' pods are none of this quota's business"
     allowed: list[tuple[str | None, dict[str, Any]]]

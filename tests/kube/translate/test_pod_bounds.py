@@ -8,8 +8,8 @@ import pytest
 
 from kube.feed.test_blame import World
 from slacktide.kube.resources.objects import POD
-from slacktide.kube.translate.pod_bounds import MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.pod_terms import MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES
 from slacktide.kube.translate.unschedulable import Unschedulable
 from support import made_objects
 

@@ -26,7 +26,8 @@ class _Part(Collector):
 
 
 async def text_of(registry: Collector, encode: Callable[[Collector], bytes]) -> bytes:
-    """What ``encode`` (of prometheus_client) makes of all metrics as they are now; others have their turn meanwhile."""
+    """What ``encode`` (of prometheus_client) makes of all metrics as they are now; others have their turn meanwhile: of
+    thousands of workloads it takes long enough to hold up bindings."""
     end = encode(_Part(()))  # which the OpenMetrics format has
     text, written = list[bytes](), 0
     for part, goes_on in _parts(list(registry.collect())):

@@ -1,5 +1,6 @@
 """Events AtRisk, Missed and Recovered about a workload itself, told when the state of its promise changes, and GivenUp
-and TakenBack, told when plans begin or cease to give it up."""
+and TakenBack, told when plans begin or cease to give it up; ShortLife about a class whose workloads live much shorter
+than its window."""
 
 from __future__ import annotations
 
