@@ -23,13 +23,13 @@ from hostile_namespace import SHAPES, SPACE, Json
 
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import NAMESPACE, NODE, POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 
@@ -47,7 +47,7 @@ class Loop:
         config = load_live()
         self.now = T0
         self.mirror = ClusterMirror(config, lambda: self.now)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("low"), ServiceClassSpec(0.5, 3, namespaces=("*",))))
+        self.mirror.on_class_update(ServiceClass(Metadata("low"), ServiceClassSpec(0.5, 3, namespaces=("*",))))
         self.handlers = dict((*subscriptions(self.mirror), *device_subscriptions(self.mirror)))
         self.lighten = Lightening()
         self.longest: dict[str, float] = {}

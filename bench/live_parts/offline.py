@@ -181,13 +181,13 @@ class Day:
         self.came = 0
         for name, slo, rank in (("high", 1.0, 1), ("low", 0.5, 3)):
             body = {"metadata": {"name": name, "uid": name}, "spec": {"slo": slo, "rank": rank}}
-            self.mirror.see_class(_decoded(objects.SERVICE_CLASS, body))
+            self.mirror.on_class_update(_decoded(objects.SERVICE_CLASS, body))
         for number in range(nodes):
             labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": f"node-{number}"}
             room = {"cpu": "32", "memory": "128Gi", "pods": "110"}
             status = {"allocatable": room, "conditions": [{"type": "Ready", "status": "True"}]}
             body = {"metadata": {"name": f"node-{number}", "uid": f"n{number}", "labels": labels}, "status": status}
-            self.mirror.see_node(_decoded(objects.NODE, body))
+            self.mirror.on_node_update(_decoded(objects.NODE, body))
 
     def hours(self, hours: int, controllers_an_hour: int, pods_each: int) -> Iterator[tuple[int, float, int]]:
         """The hour, memory at its end and pods until then."""
@@ -206,7 +206,7 @@ class Day:
         number = next(self.numbers)
         uid, name = f"rs-{number}", f"app-{number}"
         owner = {"metadata": {"name": name, "namespace": "bench", "uid": uid}, "spec": {"replicas": pods}}
-        self.mirror.see_controller(_decoded(objects.REPLICA_SET, owner), "apps/v1", "ReplicaSet", pods)
+        self.mirror.on_controller_update(_decoded(objects.REPLICA_SET, owner), "apps/v1", "ReplicaSet", pods)
         cpu, memory = self.chance.randint(50, 900), self.chance.randint(50, 900)
         term = {"labelSelector": {"matchLabels": {"app": name}}, "topologyKey": "kubernetes.io/hostname"}
         affinity = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
@@ -228,7 +228,7 @@ class Day:
         self._tell(pod)
 
     def _tell(self, pod: dict[str, Any]) -> None:
-        self.mirror.see_pod(_decoded(objects.POD, pod))
+        self.mirror.on_pod_update(_decoded(objects.POD, pod))
 
     def _decide(self) -> None:
         for decision in self.engine.run(self.now).decisions:
@@ -244,10 +244,10 @@ class Day:
         metadata = self.pods.pop(uid)["metadata"]
         owner = metadata["ownerReferences"][0]["uid"]
         self.of[owner].remove(uid)
-        self.mirror.drop_pod(Identity("bench", metadata["name"], uid, ""), None)
+        self.mirror.on_pod_delete(Identity("bench", metadata["name"], uid, ""), None)
 
     def _end(self, owner: str) -> None:
-        self.mirror.drop_controller(owner)
+        self.mirror.on_controller_delete(owner)
         for uid in tuple(self.of[owner]):
             self._gone(uid)
         del self.of[owner]

@@ -239,105 +239,119 @@ class KubeSettings:
     """The live scheduler (``slacktide run``)."""
 
     scheduler_name: Text = "slacktide"
-    """``schedulerName`` of the pods that are ours."""
+    """``schedulerName`` of the pods that it schedules. Change it where a cluster has several of these schedulers."""
     all_nodes: bool = False
-    """Take every node. Only where no other scheduler that preempts works on them: two thrash."""
+    """Take every node, where no other scheduler preempts: two on the same nodes preempt each other's pods."""
     node_label: str = "node-restriction.kubernetes.io/slacktide=true"
-    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are given to us. A kubelet cannot set one with this prefix."""
-    former_node_label: str = ""
-    """So are nodes with this one, such as the ``slacktide.io/managed=true`` of former releases, which a kubelet can set
-    on itself; with a warning. Empty: there is none."""
+    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are managed. Change it where node pools have a label already; a
+    kubelet cannot set one with this prefix."""
     node_taint: str = ""
-    """So are nodes with a taint of this key, which a kubelet can give itself when it registers. Empty: there is
-    none."""
+    """So are nodes with a taint of this key, where pools are told apart by taints. A kubelet can give itself one
+    when it registers. Empty: there is none."""
     qps: Amount = 0.0
-    """Requests a second to the API server, leases and events apart; 0: no limit."""
+    """Requests a second to the API server, leases and events apart; 0: no limit. Set it where the API server is
+    small or its flow control does not protect others."""
     burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
-    """Requests beyond ``qps`` that may go out at once."""
+    """Requests beyond ``qps`` that may go out at once; set it with that."""
     bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
-    """Bindings and evictions under way at once."""
+    """Bindings and evictions under way at once. Lower it where the API server answers 429, raise it where it is far
+    away."""
     pass_budget: Annotated[float, Meta(ge=0, le=LARGEST, extra={"written": "duration"})] = 0.005
-    """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on.
-    0: after each part of it, which is for tests."""
+    """Seconds of a pass after which everything else (leases, bindings, HTTP) has its turn; then the pass goes on. Raise
+    it where thousands of pods wait and passes are to end sooner. 0: after each part of it, which is for tests."""
     event_qps: Amount = 0.0
-    """Events written a second; 0: no limit."""
+    """Events written a second; 0: no limit. Set it where events of all components share a small etcd."""
     ledger_qps: SomeAmount = 100.0
-    """Availability objects written a second, all together; each at most once a second."""
+    """Availability objects written a second, all together; each at most once a second. Raise it where thousands of
+    workloads change every second and ``slacktide_ledger_pending`` grows."""
     watch_seconds: Annotated[float, Meta(ge=5, le=86_400, extra={"written": "duration"})] = 600.0
-    """Longest time of a watch, after which the API server is asked to end it. One that shows no sign of life for
-    15 % longer is dead; a replica that cannot decide without it gives the lease back (docs/live.md)."""
+    """Longest time of a watch, after which the API server is asked to end it. Lower it where a proxy cuts
+    connections sooner. One that receives nothing for 15 % longer has stopped; a replica that cannot decide without it
+    gives the lease back (docs/live.md)."""
     leader_election: bool = True
-    """Act only while holding the lease."""
+    """Act only while holding the lease. Turn it off for a single replica under development."""
     lease_namespace: Text = "slacktide-system"
-    """Namespace of the Lease by which replicas agree who acts."""
+    """Namespace of the Lease by which replicas agree who acts. Change it with the namespace of the installation."""
     lease_name: Text = "slacktide"
-    """Its name."""
+    """Its name. Change it where a namespace has several of these schedulers."""
     lease_duration: Annotated[float, Meta(ge=3, le=LARGEST, extra={"written": "duration"})] = 15.0
-    """Seconds after which others take a lease that is not renewed."""
+    """Seconds after which others take a lease that is not renewed. Raise it where the API server is often slow to
+    answer, and leaders change for that."""
     backoff_first: SomeAmount = 1.0
-    """Seconds a pod waits after its first failed binding or eviction; doubled with each."""
+    """Seconds a pod waits after its first failed binding or eviction; doubled with each (kube-scheduler:
+    ``podInitialBackoffSeconds``). Raise it where webhooks or quotas refuse many bindings."""
     backoff_longest: SomeAmount = 10.0
-    """Seconds that it waits at most."""
+    """Seconds that it waits at most (kube-scheduler: ``podMaxBackoffSeconds``)."""
     victim_patience: Seconds = 30.0
-    """Seconds beyond their grace period that victims may take to be gone, before a reserved place is given up."""
+    """Seconds beyond their grace period that victims may take to terminate, before a nomination is withdrawn. Raise it
+    where kubelets are slow to unmount volumes."""
     resize_patience: Seconds | None = 60.0
-    """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is."""
+    """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is,
+    where workloads bear no restart for a resize."""
     disruption_budgets: Literal["hard", "last-resort", "best-effort"] = "hard"
     """A used-up PodDisruptionBudget protects its pods (``hard``); or not from critical pods of the system and from more
     important classes with ``beforeBudgets``, where nobody else makes room (``last-resort``); or from nobody. Pods that
     it forbids to evict are deleted then, for which the scheduler needs a right (docs/kubernetes.md)."""
     vacancy: Seconds = 60.0
-    """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known."""
+    """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known.
+    Raise it for operators that take longer to replace a pod."""
     startup_allowance: Seconds = 300.0
     """Seconds that containers may take from their start until the pod is ready the first time; later than that it is
-    the workload's doing (docs/causes.md)."""
+    the workload's doing (docs/causes.md). Raise it where applications start for longer."""
     learn_startup: bool = True
     """Measure how long the pods of each workload take from their binding until they are ready. Where that is more than
     its class holds back for a start, hold back that (docs/metric.md), up to ``kube.startup_allowance``. What a workload
-    says itself holds."""
+    says itself holds. Turn it off to compare with a simulation that has one ``qos.alpha``."""
     creation_allowance: Seconds = 600.0
     """Seconds within which a node should have a pod's containers started (images, volumes, network); later than that it
-    is the workload's doing."""
+    is the workload's doing. Raise it where images are large or registries slow."""
     ledger_memory: Seconds = 2_592_000.0
     """Seconds for which the ledger of a workload that was deleted is kept (30 days), or as long as the longest window
-    of any class, if that is longer: one of the same namespace, kind and name goes on from it."""
+    of any class, if that is longer: one of the same namespace, kind and name goes on from it. Lower it where many
+    short-lived workloads have names of their own."""
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
-    """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go."""
+    """So many ledgers of workloads that were deleted are kept in each namespace; beyond that the oldest go. Raise
+    it where more workloads than that come and go under the same names."""
     metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000
-    """So many workloads have metrics of their own; where there are more, each namespace has its share of them."""
+    """So many workloads have metrics of their own; where there are more, each namespace has its share of them.
+    Lower it to what your Prometheus bears."""
     priority_classes: str | None = None
-    """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
+    """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``, for workloads whose templates
+    should not change."""
     critical_namespaces: str | None = "kube-system"
     """Namespaces, separated by commas (``*``: all), whose pods of system-cluster-critical and system-node-critical that
     name no class go before every promise, and may preempt any other pod; ``None``: in none (docs/kubernetes.md)."""
     preempt_system_pods: bool = False
     """Whether pods of the system may be preempted like any other: static pods, those of DaemonSets, and those of
-    system-cluster-critical and system-node-critical."""
-    hard_pod_affinity_weight: Annotated[int, Meta(ge=0, le=100)] = 1
-    """What an existing pod's required affinity is worth to a pod that it selects, as a preference."""
+    system-cluster-critical and system-node-critical. Turn it on where DaemonSets that may be missed for a while
+    fill nodes."""
     added_affinity: str | None = None
-    """Node affinity, as JSON, that is added to that of all pods of ours (kube-scheduler: ``addedAffinity``)."""
+    """Node affinity, as JSON, that is added to that of all its pods (kube-scheduler: ``addedAffinity``), to keep
+    them on some of the nodes."""
     default_spread: str | None = None
     """Topology spread of pods that ask for none, over those of the same services and ReplicaSet or StatefulSet: JSON of
     constraints without selectors, or ``system`` for those of kube-scheduler (``ScheduleAnyway``, 3 by hostname, 5 by
     zone). Not set: ``system`` where ``scheduler_name`` is ``default-scheduler``, else none; empty: none."""
     profiles: str | None = None
-    """Further scheduler names whose pods are ours, as JSON: a list of ``schedulerName``, each with an ``addedAffinity``
-    and a ``defaultSpread`` of its own (kube-scheduler: ``profiles``). Pods of all of them wait in one queue."""
+    """Further scheduler names whose pods it schedules, as JSON: a list of ``schedulerName``, each with an
+    ``addedAffinity`` and a ``defaultSpread`` of its own (kube-scheduler: ``profiles``). Pods of all of them wait in
+    one queue."""
     site_label: str = "topology.kubernetes.io/zone"
     """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
     is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""
     network_resource: str = "slacktide.io/network"
-    """Extended resource that is bandwidth, in Mbit/s, which these scores know as ``network``."""
+    """Extended resource that is bandwidth, in Mbit/s, which these scores know as ``network``; change it where nodes
+    offer bandwidth under another name."""
     latency_stale: SomeAmount = 900.0
-    """Seconds after a node's latest measurement, as its NodeLatency has it, from which on that counts no more."""
+    """Seconds after a node's latest measurement, as its NodeLatency has it, from which on that counts no more. Raise
+    it with the agents' heartbeat (docs/netprobe.md)."""
     access_url: Text | None = None
     """Prometheus to ask where users of workloads log in whose pods do not say it (annotation slacktide.io/users)."""
     access_query: Text | None = None
     """Accesses by namespace, workload (name of the controller) and node (or place), such as ``sum by (namespace,
     workload, node) (increase(http_requests_total[10m]))``."""
     access_interval: Annotated[float, Meta(ge=1, le=LONGEST)] = 60.0
-    """Seconds between two queries."""
+    """Seconds between two queries. Lower it where users move within minutes."""
     listen: str | None = "127.0.0.1:10359"
     """Address of /metrics, /livez, /readyz, /configz, /explain and the page, /dashboard/; ``None``: nothing."""
     http_access: Literal["delegated", "loopback"] = "delegated"

@@ -15,7 +15,7 @@ from cluster.judging import Json
 from cluster.replaying import Replay
 
 Story = dict[str, Json]
-NOTE = "Preempted on n1 for default/high: slack 9.0 s, that of the other -1.0 s"
+NOTE = "Preempted by pod default/high on node n1: its slack is 9.0 s, that of the preemptor -1.0 s"
 
 
 class Taped(Auditor):
@@ -174,7 +174,7 @@ def spread(story: Story) -> None:
 def with_group(story: Story) -> None:
     """Nobody of the group made room where the beneficiary is."""
     story["where"]["high"] = "n2"
-    story["event"]["note"] = NOTE.replace(" for ", " with its pod group default/g (x) for ")
+    story["event"]["note"] = NOTE.replace(": its slack", " with its pod group default/g (x): its slack")
 
 
 BESIDE = {"uid": "beside", "namespace": "default", "name": "beside"}
@@ -227,7 +227,7 @@ def nominated(story: Story) -> None:
 
 def given_up(story: Story) -> None:
     story["order"]["vain"] = True
-    story["places"]["told"] = [("its place on n1 is given up", 1)]
+    story["places"]["told"] = [("nomination of node n1 withdrawn", 1)]
 
 
 @pytest.mark.parametrize(
@@ -272,13 +272,22 @@ def test_a_new_leader_is_not_held_to_what_a_former_one_meant() -> None:
     ("told", "is_right"),
     [
         ([], False),
-        ([("its place on n1 is given up: n2 has room", 1)], True),
-        ([("its place on n3 is given up: n2 has room", 1)], False),
-        ([("its place on n1 is given up: n3 has room", 1), ("its place on n3 is given up: n2 has room", 2)], True),
-        ([("its place on n3 is given up: n4 has room", 1), ("its place on n4 is given up: n2 has room", 2)], False),
+        ([("nomination of node n1 withdrawn: n2 has room", 1)], True),
+        ([("nomination of node n3 withdrawn: n2 has room", 1)], False),
+        (
+            [("nomination of node n1 withdrawn: n3 has room", 1), ("nomination of node n3 withdrawn: n2 has room", 2)],
+            True,
+        ),
+        (
+            [("nomination of node n3 withdrawn: n4 has room", 1), ("nomination of node n4 withdrawn: n2 has room", 2)],
+            False,
+        ),
         # The first note was replaced before it could be written.
-        ([("its place on n3 is given up: n2 has room", 2)], True),
-        ([("its place on n3 is given up: n4 has room", 1), ("its place on n4 is given up: n2 has room", 3)], True),
+        ([("nomination of node n3 withdrawn: n2 has room", 2)], True),
+        (
+            [("nomination of node n3 withdrawn: n4 has room", 1), ("nomination of node n4 withdrawn: n2 has room", 3)],
+            True,
+        ),
     ],
 )
 def test_a_place_may_be_given_up_if_that_is_told(told: list[tuple[str, int]], is_right: bool) -> None:

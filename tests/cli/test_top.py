@@ -149,7 +149,7 @@ def test_pods_without_a_class_are_listed_by_workload_with_the_reason() -> None:
             waiting_pod("web-5d8f-b", unknown, "ReplicaSet/web-5d8f", "platinum"),
             waiting_pod("db-0", none, "StatefulSet/db"),
             waiting_pod("alone", none),
-            waiting_pod("fine", "0/2 nodes: 2 insufficient cpu", service="gold"),
+            waiting_pod("fine", "0/2 nodes are available: 2 Insufficient cpu", service="gold"),
         ]
     )
     assert [(one.name, one.service, one.waiting, one.state) for one in pods.lines()] == [
@@ -165,7 +165,7 @@ def test_pods_without_a_class_are_listed_by_workload_with_the_reason() -> None:
     assert (row["PROMISED"], row["DELIVERED"], row["SLACK"], row["WAITING"]) == ("-", "-", "-", "2")
     for order in ORDERS.values():
         assert len(sorted([*pods.lines(), line("a", "gold", 1)], key=order)) == 4
-    pods.changed(waiting_pod("alone", "0/2 nodes: 2 insufficient cpu", service="gold"))
+    pods.changed(waiting_pod("alone", "0/2 nodes are available: 2 Insufficient cpu", service="gold"))
     pods.deleted(Identity("shop", "db-0", "", ""), None)
     assert [one.name for one in pods.lines()] == ["deployment-web"]
 

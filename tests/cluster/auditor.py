@@ -190,7 +190,9 @@ class Auditor:
         untold = {uid for uid, age in evicted.items() if uid not in told and age < QUIET_SECONDS}
         ours = {told[uid].get("related", {}).get("uid") for uid in evicted.keys() & told.keys()}
         given_up = {
-            one.body["regarding"].get("uid") for one in self.tape("events") if "given up" in one.body.get("note", "")
+            one.body["regarding"].get("uid")
+            for one in self.tape("events")
+            if "nomination of" in one.body.get("note", "")
         }
         waits = {
             uid

@@ -21,11 +21,11 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.kinds import HasMetadata, Kind
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     NAMESPACE,
     NODE,
@@ -90,18 +90,18 @@ class Ours:
         config = replace(config, kube=replace(config.kube, all_nodes=True))
         self.mirror = mirror = ClusterMirror(config, lambda: NOW)
         spec = ServiceClassSpec(0.9, 1, default=True, namespaces=("*",))
-        mirror.see_class(ServiceClass(WrittenMetadata("plain"), spec))
+        mirror.on_class_update(ServiceClass(Metadata("plain"), spec))
         for _, namespace in listed.of(scenes, NAMESPACE):
-            mirror.see_namespace(namespace)
+            mirror.on_namespace_update(namespace)
         for _, node in listed.of(scenes, NODE):
-            mirror.see_node(node)
+            mirror.on_node_update(node)
         for _, volume in listed.of(scenes, PERSISTENT_VOLUME):
-            mirror.volumes.see_volume(volume)
+            mirror.volumes.on_volume_update(volume)
         for _, claim in listed.of(scenes, PERSISTENT_VOLUME_CLAIM):
-            mirror.volumes.see_claim(claim)
+            mirror.volumes.on_claim_update(claim)
         for body, one in listed.of(scenes, POD):
             if body["spec"].get("schedulerName") != NAME:
-                mirror.see_pod(one)
+                mirror.on_pod_update(one)
         self.engine = Engine(config)
         self.feed = LiveFeed(mirror, self.engine, FeedListener(), lambda: NOW, lambda: 0.0)
         take_over(self.feed, {}, lambda _decision, _leaving: None)
@@ -123,7 +123,7 @@ class Ours:
                 engine.refused(decision.uid, NOW)
         problem = fed.problem
         metadata = one.metadata
-        self.mirror.drop_pod(Identity(metadata.namespace, metadata.name, metadata.uid, ""), None)
+        self.mirror.on_pod_delete(Identity(metadata.namespace, metadata.name, metadata.uid, ""), None)
         return fits, host, problem
 
     def decided(self, body: Json) -> tuple[Decision | None, str]:
@@ -142,7 +142,7 @@ class Ours:
         body["spec"]["schedulerName"] = OURS
         body["status"] = {}
         one = decoded(POD, body)
-        self.mirror.see_pod(one)
+        self.mirror.on_pod_update(one)
         return one
 
 

@@ -19,7 +19,7 @@ NEWS_SECONDS = 2.0
 AROUND_SECONDS = 10.0
 """Whoever was late by so much or less around an instant is known from the machine's pulse."""
 WITH_GROUP = re.compile(r"with its pod group (\S+) ")
-BOTH_SLACKS = re.compile(r"slack -?(\d+\.\d|inf) s, that of the other -?(\d+\.\d|inf) s")
+BOTH_SLACKS = re.compile(r"slack is -?(\d+\.\d|inf) s, that of the preemptor -?(\d+\.\d|inf) s")
 
 
 class Binding(NamedTuple):
@@ -343,7 +343,11 @@ class Replay:
         told: dict[str, int] = {}
         for one in self.auditor.tape("events"):
             event, note = one.body, one.body.get("note", "")
-            if event["reason"] != "FailedScheduling" or event["regarding"].get("uid") != uid or "given up" not in note:
+            if (
+                event["reason"] != "FailedScheduling"
+                or event["regarding"].get("uid") != uid
+                or "nomination of" not in note
+            ):
                 continue
             before, count = told.get(event["metadata"]["uid"], 0), event.get("deprecatedCount", 1)
             if node in note or count > before + 1:

@@ -169,8 +169,8 @@ async def play(scene: Scene, access: Access, sort: str, fault: str) -> Counter[s
 
 async def _settled(scheduler: Scheduler, node: str) -> None:
     """Pods that are bound ask for devices no more, and nothing is reserved for them: their claims have the devices."""
-    assert scheduler.term is not None
-    engine, devices = scheduler.term.engine, scheduler.mirror.devices
+    assert scheduler.session is not None
+    engine, devices = scheduler.session.engine, scheduler.mirror.devices
     async with asyncio.timeout(WAIT_SECONDS):
         while devices.in_use.reservations or _used(engine, node):
             await asyncio.sleep(0.01)

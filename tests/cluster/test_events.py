@@ -157,14 +157,14 @@ def test_a_note_is_written_with_the_count_of_its_time(access: Access) -> None:
     async def play(recorder: EventRecorder, direct: Connection, proxy: FaultyProxy) -> None:
         pod = a_pod()
         proxy.add(Fault(status=500, delay=1.0, times=1))
-        recorder.record(pod, "FailedScheduling", "its place on node-2 is given up")
+        recorder.record(pod, "FailedScheduling", "nomination of node node-2 withdrawn")
         async with asyncio.timeout(60):
             while not proxy.paths:
                 await asyncio.sleep(0)
-        recorder.record(pod, "FailedScheduling", "its place on node-1 is given up")
+        recorder.record(pod, "FailedScheduling", "nomination of node node-1 withdrawn")
         assert await recorder.drain(60.0)
         (event,) = await events(direct, pod)
-        assert (event["count"], event["message"]) == (2, "its place on node-1 is given up")
+        assert (event["count"], event["message"]) == (2, "nomination of node node-1 withdrawn")
         assert [method for method, _ in proxy.paths] == ["POST", "POST"]
 
     with_recorder(access, play)

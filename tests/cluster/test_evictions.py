@@ -63,8 +63,8 @@ class Scene:
         """Its UID, once the scheduler knows that it is ready."""
 
         def uid() -> str:
-            term = self.scheduler.term
-            engine = None if term is None else term.engine
+            session = self.scheduler.session
+            engine = None if session is None else session.engine
             known = self.scheduler.mirror.uids.get((self.name, name), "")
             return known if engine is not None and known in engine.pods and engine.pods[known].ready else ""
 

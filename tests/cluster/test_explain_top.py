@@ -88,8 +88,8 @@ def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
     (victim,) = _events(running.plane, "Preempted")
     text = explained(running, "high")
     # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
-    had = r"it had (-\d+\.\d) s of slack beyond a start"
-    here = re.search(rf"is ready on node-\d: no node had room and {had}, so that it preempted (\S+)", text)
+    had = r"no node was feasible with (-\d+\.\d) s of slack after start-up"
+    here = re.search(rf"is ready on node-\d: {had}, so it preempted (\S+)", text)
     assert here is not None, text
     assert here[2] == f"default/{victim}"
     assert float(here[1]) < -22
@@ -100,14 +100,14 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
     (victim,) = _events(running.plane, "Preempted")
     # Its containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
-    had = r"it had -?\d+\.\d s of slack beyond a start, the other -\d+\.\d s"
-    assert re.search(rf"preempted on node-\d for default/high: {had}", text)
+    had = r"it had -?\d+\.\d s of slack after start-up, the preemptor -\d+\.\d s"
+    assert re.search(rf"preempted on node-\d by default/high: {had}", text)
 
 
 def test_why_waiting_counts_nodes(running: Running) -> None:
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
     text = explained(running, waiting)
-    assert "waits: 0/2 nodes: 2 insufficient cpu; preemption: " in text
+    assert "waits: 0/2 nodes are available: 2 Insufficient cpu. preemption: " in text
     assert "Deployment low, class bronze: promised 0.5000" in text
     found = json.loads(explained(running, waiting, "--json"))
     assert (found["state"], found["ledger"]["running"], found["ledger"]["waiting"]) == ("waiting", 3, 4)
@@ -131,7 +131,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     def told() -> str:
         result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
         assert result.exit_code == 0, result.output
-        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes: 2 insufficient cpu"
+        wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes are available: 2 Insufficient cpu"
         return result.output if all(text in result.output for text in wanted) else ""
 
     output = until(told, "ledger and condition were written and are told", 120)
@@ -139,7 +139,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     (victim,) = _events(running.plane, "Preempted")
     gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
     assert gone.startswith(f"Pod default/{victim} (gone)")
-    assert re.search(r"Preempted: Preempted on node-\d for default/high", gone)
+    assert re.search(r"Preempted: Preempted by pod default/high on node node-\d", gone)
     nobody = run("explain", "pod", "nobody", "--kubeconfig", kubeconfig)
     assert isinstance(nobody.exception, InputError)
     assert "pod default/nobody: expected one that exists, or existed lately" in str(nobody.exception)
@@ -236,22 +236,24 @@ def new_pod(**settings: Any) -> str:
 def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, binaries: Binaries) -> None:
     def said() -> str:
         text = asked(running, binaries, "why")
-        return text if "0/2 nodes: " in text else ""
+        return text if "0/2 nodes are available: " in text else ""
 
     text = until(said, "the scheduler has said why somebody waits")
     assert text.startswith("4 pods wait in namespace default\n")
     table = cells(text.partition("\n")[2])
     assert list(table) == ["NAMESPACE", "POD", "CLASS", "SINCE", "WHY"]
     assert (set(table["NAMESPACE"]), set(table["CLASS"])) == ({"default"}, {"bronze"})
-    name, why = next((a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes: " in b)
-    assert re.match(rf"{name} waits since \S+: 0/2 nodes: ", asked(running, binaries, "why", name)), why
-    assert "high does not wait: it is on " in asked(running, binaries, "why", "high")
+    name, why = next(
+        (a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes are available: " in b
+    )
+    assert re.match(rf"{name} waits since \S+: 0/2 nodes are available: ", asked(running, binaries, "why", name)), why
+    assert "high is not pending: it is on " in asked(running, binaries, "why", "high")
     assert (
         asked(running, binaries, "why", "-n", "kube-system").strip()
         == "No pod of slacktide waits in namespace kube-system."
     )
     assert "gold" in asked(running, binaries, "top", "--once")
-    assert "so that it preempted default/low-" in asked(running, binaries, "explain", "high", *_at(running))
+    assert "so it preempted default/low-" in asked(running, binaries, "explain", "high", *_at(running))
 
 
 def completed(running: Running, binaries: Binaries, *words: str) -> list[str]:
@@ -279,8 +281,8 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     before = {one["metadata"]["uid"] for one in pods(running.plane.api, "default")}
     gold = new_pod(cpu="1", labels=GOLD)
     text = asked(running, binaries, "quote", "-f", "-", stdin=gold)
-    assert "1 of 1 pods would be placed now, displacing 1" in text
-    assert re.search(r"class gold, promised 0.9990: would be placed on \S+, displacing default/low-\S+ \(", text)
+    assert "1 of 1 pods could be placed now, preempting 1" in text
+    assert re.search(r"class gold, promised 0.9990: would be placed on \S+, preempting default/low-\S+ \(", text)
     # A class on the command line counts instead.
     assert "class bronze, promised 0.5000: " in asked(
         running, binaries, "quote", "-f", "-", "--class", "bronze", stdin=gold
@@ -292,7 +294,7 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     assert [len(one["victims"]) for one in found].count(1) == 3
     assert [one["node"] for one in found].count(None) == 2
     assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
-    assert (large["node"], large["reason"][:11]) == (None, "0/2 nodes: ")
+    assert (large["node"], large["reason"][:25]) == (None, "0/2 nodes are available: ")
     assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
 
 
@@ -306,7 +308,7 @@ def test_a_quote_is_refused_as_the_pod_would_be(running: Running, binaries: Bina
 
 def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
     text = asked(running, binaries, "quote", "-f", "-", stdin=new_pod(cpu="1", labels=GOLD))
-    assert "displacing 1" in text
+    assert "preempting 1" in text
     before = set(_events(running.plane, "Preempted"))
     running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
     until(lambda: "new" in _running(running.plane), "the pod runs")
@@ -374,7 +376,7 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
         reason = until(
             lambda: browser.execute_script("return [...slacktide.waiting.values()].find((one) => one.reason)?.reason")
         )
-        assert reason.startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
+        assert reason.startswith("0/2 nodes are available: 2 Insufficient cpu. preemption: ")
         low = browser.execute_script("return [...slacktide.workloads.values()].find((one) => one.name === 'low')")
         ready = sum(name.startswith("low-") for name in truth())
         assert (low["running"], low["waiting"]) == (ready, 7 - ready)

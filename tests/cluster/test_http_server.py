@@ -62,7 +62,7 @@ class Shown:
         assert self.scheduler.engine is not None
         outcome = self.scheduler.engine.run(now)
         for one in outcome.decisions:
-            self.scheduler.told(one)
+            self.scheduler.on_decision(one)
         return outcome
 
     def get(self, path: str, **query: str) -> tuple[int, str]:
@@ -89,8 +89,8 @@ class Shown:
 def add_pod(shown: Shown, engine: Engine, uid: str, key: str, service: ServiceClass, at: float) -> None:
     record = PodRecord(made_objects.pod(uid, uid=uid), ours=True)
     shown.scheduler.mirror.pods[uid], shown.scheduler.mirror.uids["default", uid] = record, uid
-    assert shown.scheduler.term is not None
-    shown.scheduler.term.feed.pods[uid] = FedPod(record, key=key)
+    assert shown.scheduler.session is not None
+    shown.scheduler.session.feed.pods[uid] = FedPod(record, key=key)
     engine.arrive(uid, uid, key, 0 if service is GOLD else 1, at)
 
 

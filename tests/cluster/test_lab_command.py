@@ -86,13 +86,15 @@ def test_up_schedules(directory: Path) -> None:
         said = pods(lab.api, "default")[0].get("status", {}).get("conditions", [])
         return next((one.get("message", "") for one in said if one["type"] == "PodScheduled"), "")
 
-    until(lambda: "no service class at all: kubectl apply -f examples" in told(), "it is said what to apply", 200)
+    until(
+        lambda: "the cluster has no ServiceClass: kubectl apply -f examples" in told(), "it is said what to apply", 200
+    )
     lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
     found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")
     assert found.returncode == 0, found.stderr
     assert "did not answer" not in found.stdout, "the lab's own scheduler is asked, wherever it listens"
-    assert "What happened, the latest last:" in found.stdout
+    assert "History, the latest entry last:" in found.stdout
     inherited = slacktide("explain", "pod", "one", "--json", KUBECONFIG=str(directory / "kubeconfig"))
     assert json.loads(inherited.stdout)["name"] == "one"
     address = state.scheduler_address(directory, lab.url)

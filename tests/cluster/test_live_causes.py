@@ -84,7 +84,7 @@ def test_an_impossible_replica_of_a_concurrent_workload(place: Place) -> None:
         lambda: (one := place.get("pods", "pair-1")) and not one["spec"].get("nodeName"),
         "the new pair-1",
     )
-    place.waits("pair-1", "insufficient cpu")
+    place.waits("pair-1", "Insufficient cpu")
     status = lost(place, "statefulset-pair", "workload", 8.0)
     stays_good(status, before)
     assert (status["running"], status["waiting"], status["state"]) == (1, 1, status["state"])

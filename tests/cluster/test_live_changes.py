@@ -72,7 +72,7 @@ def test_nobody_is_bound_to_a_node_that_was_cordoned_meanwhile(place: Place) -> 
 
     def given_up() -> bool:
         notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "other")]
-        return any(f"given up: node {node} does not take it any more" in note for note in notes)
+        return any(f"withdrawn: node {node} is no longer schedulable" in note for note in notes)
 
     until(given_up, "an event says so")
     assert place.node_of("other") == ""
@@ -117,7 +117,7 @@ def test_a_pod_that_grows_in_place_takes_its_room(place: Place) -> None:
     body = {"spec": {"containers": [{"name": container["name"], "resources": sizes}]}}
     place.api.patch(f"{path}/resize", body, STRATEGIC)  # the scheduler hears of pods in the order of their changes
     place.create("pods", of("high", "comes", "500m"))
-    place.waits("comes", r"\b1 insufficient cpu\b")
+    place.waits("comes", r"\b1 Insufficient cpu\b")
     place.delete("pods", "grows", 0)
     assert place.bound("comes") == node
 

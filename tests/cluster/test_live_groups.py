@@ -132,12 +132,12 @@ def test_pods_of_coscheduling(place: Place) -> None:
     where = f"/apis/{COSCHEDULING}/namespaces/{place.namespace}/podgroups"
     place.api.post(where, other)
     place.create("pods", high("other", labels={LABEL: "other"}, cpu="900m", nodeSelector={"none": "such"}))
-    place.waits("other", "fewer than 9 of its pods are there")  # the scheduler knows groups by now
+    place.waits("other", "waiting for 9 pods of pod group")  # the scheduler knows groups by now
     for name in ("p0", "p1"):
         place.create("pods", high(name, labels={LABEL: "late"}))
     place.waits("p0", r"pod group \S+/late \(podgroups\.scheduling\.x-k8s\.io\) does not exist")
     group(place, "late", 3, COSCHEDULING)
-    place.waits("p1", "fewer than 3 of its pods are there")
+    place.waits("p1", "waiting for 3 pods of pod group")
     assert bound_of(place, "p0", "p1") == [False, False]
     place.create("pods", high("p2", labels={LABEL: "late"}, cpu="50m"))
     for name in ("p0", "p1", "p2"):
@@ -154,7 +154,7 @@ def test_pods_of_kueue(place: Place) -> None:
     labels = {"kueue.x-k8s.io/pod-group-name": "g"}
     annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
     place.create("pods", high("p0", labels=labels, annotations=annotations))
-    place.waits("p0", r"pod group \S+/g \(kueue\.x-k8s\.io\): fewer than 2 of its pods are there")
+    place.waits("p0", r"waiting for 2 pods of pod group \S+/g \(kueue\.x-k8s\.io\)")
     place.create("pods", high("p1", labels=labels, annotations=annotations))
     place.bound("p0")
     place.bound("p1")
@@ -180,7 +180,7 @@ def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place:
     group(place, "trio", 3)
     for number in range(3):
         place.create("pods", high(f"trio-{number}", "trio"))
-    until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "one has room, and one could preempt")
+    until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "one has room, and one could preempt")
     assert evicted(place) == {}
     for number in range(3):
         place.delete("pods", f"trio-{number}", 0)
@@ -262,7 +262,7 @@ def test_a_new_leader_completes_a_gang_that_was_bound_by_half(stage: Stage, cast
     (node, _) = place.nodes(2, cpu="1")
     group(place, "g", 3)
     place.create("pods", high("p0", "g"))
-    until(lambda: "fewer than 3 of its pods are there" in str(place.explained("p0")), "it waits for others")
+    until(lambda: "waiting for 3 pods of pod group" in str(place.explained("p0")), "it waits for others")
     stage.scheduler.stop()
     for name in ("p1", "p2"):
         place.create("pods", high(name, "g", "150m"))

@@ -109,7 +109,7 @@ class Pair:
         for one in self.replicas:
             if not one.component.running:
                 start(one)
-        until(lambda: all("standing by as" in one.log for one in self.replicas), "both replicas stand by", 900)
+        until(lambda: all("on standby as" in one.log for one in self.replicas), "both replicas stand by", 900)
         leader: Running = until(lambda: (found := self.leader()) and found.leads and found, "one of them leads")
         return leader
 
@@ -203,7 +203,7 @@ class Pair:
 
 
 def identity(replica: Running) -> str:
-    found = re.search(r"standing by as (\S+)", replica.log)
+    found = re.search(r"on standby as (\S+)", replica.log)
     return found[1] if found else ""
 
 
@@ -251,7 +251,7 @@ def test_a_frozen_leader_is_replaced_and_ends_when_it_wakes(pair: Pair) -> None:
     pair.takes_over(leader)
     time.sleep(2)
     pair.wakes_and_ends(leader)
-    assert "the lease is lost" in leader.log
+    assert "lost the lease" in leader.log
     assert pair.leader() is standby
     time.sleep(2)
     pair.check(load, 1)

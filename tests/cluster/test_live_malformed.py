@@ -50,7 +50,7 @@ def test_impossible_quantities(ward: Ward) -> None:
         if value in SMALL:
             ward.bound(name)
         else:
-            ward.waits(name, "insufficient")
+            ward.waits(name, "Insufficient")
     ward.canary()
     ward.again()
     ward.canary()
@@ -79,7 +79,7 @@ def test_huge_selectors(ward: Ward) -> None:
     ward.waits("tolerations", r"tolerations: found \d+, expected 100 at most")  # the API server adds some
     ward.bound("spread")
     if "greater" in taken:
-        ward.waits("greater", "did not match|Gt")
+        ward.waits("greater", "didn't match|Gt")
     ward.again()
     ward.canary()
     ward.remove(*huge)

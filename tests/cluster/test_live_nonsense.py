@@ -159,7 +159,7 @@ def test_ledgers_that_somebody_wrote_into(ward: Ward) -> None:
     ward.plane.api.post(LEDGERS, copy)
     ward.scheduler.restart()
     ward.canary()
-    assert ward.scheduler.log.count("cannot be read and begins anew") >= kinds - 3
+    assert ward.scheduler.log.count("cannot be read and starts from zero") >= kinds - 3
     for name in names:
         until(partial(goes_on, ward, f"pod-{name}"), f"{name} goes on")
     until(lambda: ward.ledger("pod-untouched").get("at", "") > before["at"], "the untouched one goes on")
@@ -242,7 +242,7 @@ def test_nodes_that_have_nothing_or_too_much(ward: Ward) -> None:
     ward.canary()
     for name in ("nothing", "no-pods"):
         ward.create(f"on-{name}", nodeSelector={"odd": name})
-        ward.waits(f"on-{name}", "insufficient|too many pods")
+        ward.waits(f"on-{name}", "Insufficient|Too many pods")
     ward.create("on-too-much", cpu="1000000", nodeSelector={"odd": "too-much"})
     ward.bound("on-too-much")
     ward.create("more", cpu="1e9", nodeSelector={"odd": "too-much"})

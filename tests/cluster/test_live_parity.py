@@ -394,7 +394,7 @@ def test_a_spread_by_default(place: Place) -> None:
     # Two can be in the wide row while the narrow one has its only one.
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("web")) == 3, "three are bound")
     (left,) = [one["metadata"]["name"] for one in place.pods("web") if not one["spec"].get("nodeName")]
-    place.waits(left, r"\b1 did not match pod topology spread constraints\b")
+    place.waits(left, r"\b1 node\(s\) didn't match pod topology spread constraints\b")
 
 
 @scene

@@ -59,14 +59,14 @@ def test_full_nodes_and_what_is_told_of_them(place: Place) -> None:
     place.create("pods", pod("wide", cpu="600m"))
     place.create("pods", pod("tall", memory="2Gi"))
     place.create("pods", pod("odd") | {})
-    found = place.waits("wide", r"^0/\d+ nodes: .*\b1 insufficient cpu\b.*; preemption: ")
-    told = re.match(r"0/(\d+) nodes: (.*?); preemption: ", found["message"])
+    found = place.waits("wide", r"^0/\d+ nodes are available: .*\b1 Insufficient cpu\b.*\. preemption: ")
+    told = re.match(r"0/(\d+) nodes are available: (.*?)\. preemption: ", found["message"])
     assert told is not None, found
     counts = {text: int(number) for number, _, text in (each.partition(" ") for each in told[2].split(", "))}
-    assert counts["insufficient cpu"] == 1, found
-    assert counts[f"did not match scene == {place.name}"] >= 1, found
+    assert counts["Insufficient cpu"] == 1, found
+    assert counts[f"node(s) didn't match Pod's node affinity/selector (scene == {place.name})"] >= 1, found
     assert sum(counts.values()) == int(told[1]), "each node is counted once"
-    place.waits("tall", r"\b1 insufficient memory\b")
+    place.waits("tall", r"\b1 Insufficient memory\b")
     place.ready("odd")
     place.delete("pods", "first")
     assert place.bound("wide") == node
@@ -81,14 +81,14 @@ def test_the_count_of_pods_and_other_resources(place: Place) -> None:
         place.create("pods", one)
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("small")) == 2, "two fit")
     (left,) = (one["metadata"]["name"] for one in place.pods("small") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b1 too many pods\b")
+    place.waits(left, r"\b1 Too many pods\b")
     for i, gpus in enumerate(("1", "2")):
         body = pod(f"gpu-{i}")
         body["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": gpus}
         place.create("pods", body)
         if i == 0:
             assert place.bound("gpu-0") == f"{place.name}-gpu-0"
-    place.waits("gpu-1", r"\b2 insufficient example.com/gpu\b")
+    place.waits("gpu-1", r"\b2 Insufficient example.com/gpu\b")
     place.delete("pods", "gpu-0")
     place.bound("gpu-1")
 
@@ -108,7 +108,7 @@ def test_effective_requests_of_init_containers_sidecars_and_overhead(place: Plac
     until(lambda: _accepts(place, heavy), "admission knows the class")
     place.bound("made")
     place.create("pods", pod("tight", cpu="300m"))
-    place.waits("tight", r"\b1 insufficient cpu\b")
+    place.waits("tight", r"\b1 Insufficient cpu\b")
     place.create("pods", pod("fits", cpu="250m"))
     place.bound("fits")
 
@@ -130,7 +130,7 @@ def test_taints_selectors_and_affinity(place: Place) -> None:
     (tainted,) = place.nodes(1, prefix="-t", labels={"disk": "ssd", "size": "9"}, taints=guarded)
     tolerates = [{"key": "example.com/only", "operator": "Equal", "value": "db", "effect": "NoSchedule"}]
     place.create("pods", pod("ssd", nodeSelector={"disk": "ssd"}))
-    place.waits("ssd", r"\b1 had untolerated taint \{example.com/only: db\}")
+    place.waits("ssd", r"\b1 node\(s\) had untolerated taint \{example.com/only: db\}")
     place.create("pods", pod("db", nodeSelector={"disk": "ssd"}, tolerations=tolerates))
     assert place.bound("db") == tainted
     big = {"matchExpressions": [{"key": "size", "operator": "Gt", "values": ["7"]}]}
@@ -162,7 +162,7 @@ def test_host_ports(place: Place) -> None:
         place.create("pods", body)
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("port")) == 2, "two nodes, two pods")
     (left,) = (one["metadata"]["name"] for one in place.pods("port") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b2 have no free host port\b")
+    place.waits(left, r"\b2 node\(s\) didn't have free ports for the requested pod ports\b")
     gone = next(one["metadata"]["name"] for one in place.pods("port") if one["metadata"]["name"] != left)
     place.delete("pods", gone)
     place.bound(left)
@@ -181,7 +181,7 @@ def test_affinity_and_anti_affinity_between_pods(place: Place) -> None:
     until(lambda: len(place.pods("apart")) == 3, "all are made")
     until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("apart")) == 2, "one in each zone")
     (left,) = (one["metadata"]["name"] for one in place.pods("apart") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b4 did not match pod anti-affinity\b")
+    place.waits(left, r"\b4 node\(s\) didn't match pod anti-affinity rules\b")
     # Whom a running pod does not want near must stay away, too.
     hermit = pod("hermit", labels={"app": "hermit"}, affinity=rules("podAntiAffinity", {"app": "guest"}, HOSTNAME))
     place.create("pods", hermit)
@@ -194,7 +194,7 @@ def test_affinity_and_anti_affinity_between_pods(place: Place) -> None:
     place.create("pods", pod("near", affinity=near))
     assert place.bound("near") == home
     place.create("pods", pod("lonely", affinity=rules("podAffinity", {"app": "nobody"}, HOSTNAME)))
-    place.waits("lonely", r"\b4 did not match pod affinity\b")
+    place.waits("lonely", r"\b4 node\(s\) didn't match pod affinity rules\b")
     place.create("pods", pod("somebody", labels={"app": "nobody"}))
     home = place.bound("somebody")
     # In the pass that placed it the lonely one, which waits longer, had its turn before; a placement calls for no pass.
@@ -227,7 +227,7 @@ def test_topology_spread(place: Place) -> None:
     until(lambda: counts() == [least, least + 1, least + 1], "the others have one more each")
     until(lambda: len(place.pods("wide")) == 12, "all are made")
     left = next(one["metadata"]["name"] for one in place.pods("wide") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b2 did not match pod topology spread constraints\b")
+    place.waits(left, r"\b2 node\(s\) didn't match pod topology spread constraints\b")
     place.kubectl.ok("uncordon", f"{place.name}-0")
     place.ready("wide", 12)
 
@@ -324,7 +324,7 @@ def test_bound_volumes_and_what_is_refused(place: Place) -> None:
     place.create("pods", using("choose", "choose"))
     place.waits("choose", "claim choose: no available persistent volume to bind")
     place.create("pods", using("none", "missing"))
-    place.waits("none", "claim missing does not exist")
+    place.waits("none", "persistentvolumeclaim 'missing' not found")
     assert place.node_of("choose") == place.node_of("none") == ""
     place.api.post(VOLUMES, volume("choose-me", "local", second))
     assert place.bound("choose") == second
@@ -341,7 +341,7 @@ def test_a_volume_for_one_pod_at_a_time(place: Place) -> None:
     place.create("pods", using("one", "alone"))
     place.ready("one")
     place.create("pods", using("two", "alone"))
-    place.waits("two", r"\b1 (is|are) barred as another pod uses a claim that one pod at a time may use\b")
+    place.waits("two", r"\b1 node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod")
     place.delete("pods", "one")
     assert place.bound("two") == first
 
@@ -375,7 +375,7 @@ def test_pods_of_other_schedulers(place: Place) -> None:
     bind(place.api, place.namespace, "stranger", ours)
     place.ready("stranger")
     place.create("pods", pod("beside", cpu="600m"))
-    place.waits("beside", r"\b1 insufficient cpu\b")
+    place.waits("beside", r"\b1 Insufficient cpu\b")
     assert place.node_of("beside") == ""
 
     def warnings() -> list[str]:
@@ -383,9 +383,9 @@ def test_pods_of_other_schedulers(place: Place) -> None:
 
     said = until(warnings, "the log warns of the stranger")
     assert len(said) == 1
-    assert re.search(rf" W .*scheduler somebody-else is on node {ours}, which is ours", said[0])
+    assert re.search(rf" W .*scheduler somebody-else runs on node {ours}, which this scheduler manages", said[0])
     place.create("pods", pod("there", nodeSelector={HOSTNAME: not_ours}))
-    place.waits("there", r"not ready or not ours|did not match")
+    place.waits("there", r"not ready or not managed|didn't match")
     place.kubectl.ok("uncordon", other)
     assert place.bound("beside") == other
     assert condition(place.pod("stranger"), "Ready")["status"] == "True"
@@ -401,7 +401,7 @@ def test_a_pod_that_somebody_else_binds(place: Place) -> None:
     place.ready("big")
     body = job("late", 600, cpu="500m")["spec"]["template"]
     place.create("pods", {"metadata": {"name": "late"}, "spec": body["spec"]})
-    place.waits("late", r"\b1 insufficient cpu\b")
+    place.waits("late", r"\b1 Insufficient cpu\b")
     place.delete("pods", "late", 0)
     until(lambda: place.get("pods", "late") is None, "it is gone")
     place.create("pods", pod("small", cpu="100m"))

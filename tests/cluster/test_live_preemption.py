@@ -100,7 +100,7 @@ def budget_says(place: Place, name: str, what: str) -> int:
 
 def slacks(note: str) -> tuple[float, float]:
     """The victim's and the other's, by an event."""
-    found = re.search(r"slack (-?[\d.]+) s, that of the other (-?[\d.]+) s", note)
+    found = re.search(r"slack is (-?[\d.]+) s, that of the preemptor (-?[\d.]+) s", note)
     assert found, note
     return float(found[1]), float(found[2])
 
@@ -137,7 +137,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
     if ended - beside.created > 3.0 + beside.late(ended):  # there was time for it
         assert came["second"] < gone
     (event,) = until(lambda: place.auditor.events(place.namespace, "Preempted", name), "its event")
-    assert event["note"].startswith(f"Preempted on {node} for {place.namespace}/first: slack ")
+    assert event["note"].startswith(f"Preempted by pod {place.namespace}/first on node {node}: its slack is ")
     assert (event["related"]["kind"], event["related"]["name"]) == ("Pod", "first")
     (old, *_) = place.lives("web")
     when = all_evicted(place)[name]
@@ -155,7 +155,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
     # The place is taken now; its replacement says why it waits (at first: for its predecessor to be gone), and goes
     # on with the same ledger afterwards.
     (new,) = (one["metadata"]["name"] for one in place.pods("web") if one["metadata"]["name"] != name)
-    place.waits(new, r"^0/\d+ nodes: .*\b1 insufficient cpu\b.*; preemption: ")
+    place.waits(new, r"^0/\d+ nodes are available: .*\b1 Insufficient cpu\b.*\. preemption: ")
     place.delete("pods", "first")
     place.delete("pods", "third")
     place.ready("web", 1)
@@ -167,7 +167,7 @@ def test_a_victim_goes_in_its_own_time_and_its_place_is_kept(place: Place) -> No
 @scene
 def test_nobody_is_preempted_before_its_least_running_time(place: Place) -> None:
     place.nodes(1, cpu="2")
-    said = r"preemption: .*protected by disruption budgets or by a least running time"
+    said = r"preemption: .*protected by a PodDisruptionBudget or a minimum running time"
     for attempt in range(TRIES):
         young, old = f"young-{attempt}", f"old-{attempt}"
         place.create("pods", low(young))
@@ -202,7 +202,7 @@ def test_a_budget_that_is_used_up_protects(place: Place) -> None:
     begun = time.time()
     time.sleep(LEAST + 1)
     place.create("pods", high("needs"))
-    place.waits("needs", r"preemption: .*protected by disruption budgets or by a least running time")
+    place.waits("needs", r"preemption: .*protected by a PodDisruptionBudget or a minimum running time")
     time.sleep(3)
     if place.auditor.late(begun, time.time()) < LEAST:  # it had heard of the budget
         assert [act["objectRef"] for act in place.auditor.evictions(place.namespace, 429)] == []  # so it need not ask
@@ -230,7 +230,7 @@ def test_one_pass_does_not_overdraw_a_budget(place: Place) -> None:
     waiting = [one["metadata"]["name"] for one in place.pods("high") if not one["spec"].get("nodeName")]
     assert len(waiting) == 2
     for name in waiting:
-        place.waits(name, r"protected by disruption budgets")
+        place.waits(name, r"protected by a PodDisruptionBudget")
 
 
 @scene
@@ -243,7 +243,7 @@ def test_pods_that_may_not_preempt(place: Place) -> None:
     time.sleep(LEAST + 1)
     until(lambda: admitted(place, high("patient", priorityClassName="patient")), "the priority class is known")
     assert place.pod("patient")["spec"]["preemptionPolicy"] == "Never"
-    place.waits("patient", r"preemption: its preemptionPolicy is Never")
+    place.waits("patient", r"preemption: not eligible due to preemptionPolicy=Never")
     time.sleep(2.5)
     assert evicted(place) == {}
     place.delete("pods", "low")
@@ -258,7 +258,7 @@ def test_a_bare_pod_is_left_alone_by_its_equals(place: Place) -> None:
     time.sleep(LEAST + 1)
     place.create("pods", high("second"))
     place.create("pods", low("third"))
-    place.waits("second", r"preemption: 1 candidate\w* run pods that nobody would make again")
+    place.waits("second", r"preemption: .*\(1 node\(s\) with bare pods")
     place.waits("third", r"preemption: ")
     time.sleep(2)
     assert evicted(place) == {}
@@ -304,12 +304,12 @@ def test_a_victim_that_does_not_go_is_waited_for_in_vain(place: Place) -> None:
 
     def given_up() -> list[str]:
         notes = [one["note"] for one in place.auditor.events(place.namespace, "FailedScheduling", "hopes")]
-        return [note for note in notes if "given up" in note]
+        return [note for note in notes if "nomination of" in note]
 
     notes = until(given_up, "an event says that the place was given up")
     assert node in notes[0]
     until(lambda: not place.pod("hopes")["status"].get("nominatedNodeName"), "it is nominated no more")
-    place.waits("hopes", r"^0/\d+ nodes: .*\b1 insufficient cpu\b")
+    place.waits("hopes", r"^0/\d+ nodes are available: .*\b1 Insufficient cpu\b")
     assert place.node_of("hopes") == ""  # the victim is still there
     place.delete("pods", "stuck", 0)
     assert place.bound("hopes") == node
@@ -347,7 +347,7 @@ def test_several_victims_for_one(place: Place) -> None:
     until(lambda: len(told()) >= 3, "each has its event")
     notes = told()
     assert len(notes) == 3
-    assert all(f"for {place.namespace}/big: " in note for note in notes)
+    assert all(f"by pod {place.namespace}/big on node {node}: " in note for note in notes)
 
 
 @scene
@@ -415,13 +415,13 @@ def test_pods_that_name_no_class_go_by_their_priority_and_those_of_the_system_st
     until(lambda: admitted(place, pod("idle", "900m", priorityClassName="idle")), "the API server knows them all")
     until(lambda: admitted(place, pod("meek", "900m", priorityClassName="meek")), "the API server knows them all")
     assert [place.pod(name)["spec"]["priority"] for name in ("usual", "idle")] == [7, -5]
-    place.waits("usual", "preemption: 1 candidate run pods that nobody would make again")
-    place.waits("meek", "preemption: its preemptionPolicy is Never")
+    place.waits("usual", r"preemption: .*\(1 node\(s\) with bare pods")
+    place.waits("meek", "preemption: not eligible due to preemptionPolicy=Never")
     assert evicted(place) == {}
     place.create("pods", high("needs", "900m"))
     place.bound("needs")
     place.create("pods", high("large", "1900m"))
-    place.waits("large", "preemption: 1 candidate were protected, as their pods are of the system")
+    place.waits("large", r"preemption: .*\(1 node\(s\) with pods that are system-critical")
     assert list(all_evicted(place)) == ["vital"]
 
 
@@ -439,7 +439,7 @@ def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> 
     # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told whether
     # that one is protected: so it is known what the scheduler has heard of the budget.
     place.create("pods", high("asks", "1900m", nodeSelector={HOSTNAME: best}))
-    free, protected = "1 candidate run pods that nobody would make again", "1 candidate were protected by"
+    free, protected = "1 node(s) with bare pods", "1 node(s) with pods protected by"
     until(lambda: free in place.reason("asks"), "its least running time is over")
     spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "best"}}}
     place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})

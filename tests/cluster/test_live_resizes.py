@@ -127,7 +127,7 @@ def test_what_a_deferred_resize_waits_for_goes_to_nobody_else(place: Place) -> N
     place.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", meek)
     grow(place, "web-0", "3", "Deferred")  # heard of before the next pod, as all changes of pods
     until(lambda: admitted(place, of("half", "comes", "1", priorityClassName="meek")), "the priority class is known")
-    place.waits("comes", r"\b1 insufficient cpu\b")  # 1 is free, but 3 + 2 are taken of 4
+    place.waits("comes", r"\b1 Insufficient cpu\b")  # 1 is free, but 3 + 2 are taken of 4
     place.delete("pods", "filler", 0)
     assert place.bound("comes") == node  # 3 + 1 of 4
     kubelet_says(place, "web-0", "", "3")
@@ -149,7 +149,7 @@ def test_a_resize_that_stays_deferred_moves_its_pod_and_keeps_its_promise(place:
     until(lambda: told(place, "ResizeWaits", "web-0"), "it is said why it stays")
     note = told(place, "ResizeWaits", "web-0")[0]
     assert "its resize is Deferred" in note
-    assert "no other node that may take it has room" in note or "below the 1 s" in note
+    assert "no other feasible node has room" in note or "below the 1 s" in note
     # So that it can afford to be away for a while. What it took to become ready counts against it.
     until(lambda: place.slack("statefulset-web") >= SAVED_SECONDS, "it has slack")
     (large,) = place.nodes(1, prefix="-large", cpu="4")
@@ -215,7 +215,7 @@ def test_a_pod_that_nobody_would_create_anew_stays(place: Place) -> None:
     place.nodes(1, prefix="-large", cpu="4")
     grow(place, "bare", "3", "Deferred")
     until(lambda: told(place, "ResizeWaits", "bare"), "it is said why it stays")
-    assert "nobody would create it anew" in told(place, "ResizeWaits", "bare")[0]
+    assert "no controller creates a bare pod again" in told(place, "ResizeWaits", "bare")[0]
     time.sleep(PATIENCE)
     assert place.node_of("bare") == node
 
@@ -234,7 +234,7 @@ def test_a_pod_whose_volume_is_of_its_node_stays_there(place: Place) -> None:
     place.ready("web")
     place.nodes(1, prefix="-large", cpu="4")
     grow(place, "web-0", "3", "Deferred")
-    until(partial(is_told, place, "web-0", "no other node that may take it has room"), "it is said why it stays")
+    until(partial(is_told, place, "web-0", "no other feasible node has room"), "it is said why it stays")
     time.sleep(PATIENCE)
     assert place.node_of("web-0") == node
     assert not place.auditor.evictions(place.namespace)
@@ -254,7 +254,7 @@ def test_a_budget_and_a_promise_without_slack_keep_a_pod_where_it_is(place: Plac
     for name in ("guarded", "promised"):
         sized(place, name, "3")
         grow(place, f"{name}-0", "3", "Deferred")
-    reasons = {"guarded-0": "a disruption budget", "promised-0": "is below the 1 s that its class keeps"}
+    reasons = {"guarded-0": "a PodDisruptionBudget", "promised-0": "is below the 1 s margin of its class"}
     for name, reason in reasons.items():
         until(partial(is_told, place, name, reason), reason)
     time.sleep(PATIENCE)

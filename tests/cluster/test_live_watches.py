@@ -23,7 +23,7 @@ LEASE = "/apis/coordination.k8s.io/v1/namespaces/slacktide-system/leases/slackti
 STORAGE = "/apis/storage.k8s.io/v1/storageclasses"
 CLAIMS = "/api/v1/namespaces/default/persistentvolumeclaims"
 VOLUMES = "/api/v1/persistentvolumes"
-GAVE = "gave the lease back, and begins anew"
+GAVE = "released the lease and starts again"
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Pair:
     def holder(self) -> str:
         """The name of the replica that holds the lease, or nothing."""
         identity = lease_holder(self.plane.api, LEASE)
-        here = [name for name, one in self.replicas.items() if identity and f"standing by as {identity}" in one.log]
+        here = [name for name, one in self.replicas.items() if identity and f"on standby as {identity}" in one.log]
         return here[0] if here else ""
 
     def other(self, name: str) -> str:
@@ -84,7 +84,7 @@ def pair(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterat
             settings["scheduler__watchdog"] = 1
             replicas = {name: way.running(plane, name=name, **settings) for name, way in ways.items()}
             found = Pair(plane, ways, replicas)
-            until(lambda: all("standing by as" in one.log for one in replicas.values()), "both stand by", 900)
+            until(lambda: all("on standby as" in one.log for one in replicas.values()), "both stand by", 900)
             until(found.holder, "one of them leads")
             yield found
             for one in replicas.values():
@@ -99,10 +99,10 @@ def test_who_cannot_decide_gives_way_and_leads_again_once_its_watches_live(pair:
     pair.bound("before")
     pair.ways[old].stall_watches("^/api/v1/nodes$")
     until(lambda: pair.holder() == new, "the other one leads")
-    until(lambda: f"{GAVE}: the watch of nodes is dead" in pair.replicas[old].log, "it says why")
+    until(lambda: f"{GAVE}: the watch of nodes has stopped" in pair.replicas[old].log, "it says why")
     assert pair.replicas[old].component.running
     pair.bound("meanwhile")
-    until(lambda: "the watch of nodes is dead" in pair.told(old, "/readyz"), "it is not ready")
+    until(lambda: "the watch of nodes has stopped" in pair.told(old, "/readyz"), "it is not ready")
     until(lambda: pair.is_dead(old, "nodes"), "its metrics say which watch is dead")
     assert not pair.is_dead(new, "nodes")
     pair.replicas[new].stop()
@@ -116,7 +116,7 @@ def test_who_cannot_decide_gives_way_and_leads_again_once_its_watches_live(pair:
     until(lambda: pair.pod("nobody")["spec"].get("nodeName"), "and binds")
     pair.replicas[new]._from = len(pair.replicas[new].component.log.read_text())
     pair.replicas[new].component.start()
-    until(lambda: "standing by as" in pair.replicas[new].log, "the other one stands by")
+    until(lambda: "on standby as" in pair.replicas[new].log, "the other one stands by")
 
 
 def test_without_word_of_volumes_only_pods_with_claims_wait(pair: Pair) -> None:
@@ -136,7 +136,7 @@ def test_without_word_of_volumes_only_pods_with_claims_wait(pair: Pair) -> None:
     def says() -> str:
         return str(condition(pair.pod("claiming"), "PodScheduled").get("message", ""))
 
-    until(lambda: "the watch of persistentvolumes is dead" in says(), "it says why it waits")
+    until(lambda: "the watch of persistentvolumes has stopped" in says(), "it says why it waits")
     assert pair.holder() == leader
     assert pair.told(leader, "/readyz") == "ok\n"
     pair.ways[leader].let_watches_flow()

@@ -357,7 +357,7 @@ def test_a_cordoned_node_takes_nobody_and_keeps_whom_it_has(place: Place) -> Non
     place.kubectl.ok("cordon", node)
     place.heard()
     place.create("pods", pod("after"))
-    place.waits("after", r"\d+ are cordoned")
+    place.waits("after", r"\d+ node\(s\) were unschedulable")
     assert condition(place.pod("before"), "Ready")["status"] == "True"
     place.kubectl.ok("uncordon", node)
     assert place.bound("after") == node  # at once, not when a watchdog looks
@@ -379,7 +379,7 @@ def test_a_node_that_is_not_ready(place: Place) -> None:
     set_ready(place.api, first, False)
     place.heard()
     place.create("pods", pod("after", nodeSelector={"kubernetes.io/hostname": first}))
-    place.waits("after", r"^0/\d+ nodes: .*\b\d+ not ready or not ours")
+    place.waits("after", r"^0/\d+ nodes are available: .*\b\d+ node\(s\) were not ready")
     # Its pod counts as long as it says that it is ready; then its toleration is over, and it goes elsewhere.
     until(lambda: [one["spec"].get("nodeName") for one in place.pods("web")] == [second], "it runs elsewhere")
     place.ready("web", 1)
@@ -521,7 +521,7 @@ def test_a_resource_claim_that_is_missing_is_waited_for(place: Place) -> None:
     claims = [{"name": "gpu", "resourceClaimName": "gpu"}]
     body = pod("claims", resourceClaims=claims)
     place.create("pods", body)
-    place.waits("claims", "resource claim gpu does not exist")
+    place.waits("claims", "ResourceClaim gpu not found")
     assert place.node_of("claims") == ""
 
 

@@ -275,7 +275,12 @@ def gone(user: Api, path: str) -> bool:
 
 def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -> None:
     path = f"{PODS}/rights"
-    condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/1 nodes"}
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+    }
     status = {"conditions": [condition], "nominatedNodeName": "rights"}
     marked = scheduler.patch(f"{path}/status", {"status": status}, STRATEGIC)
     assert marked["status"]["nominatedNodeName"] == "rights"
@@ -285,7 +290,7 @@ def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -
     assert scheduler.get(path)["spec"]["nodeName"] == "rights"
     assert refused(scheduler, "DELETE", path)
     scheduler.post(f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "rights"}})
-    until(lambda: gone(scheduler, path), "the pod is gone")
+    until(lambda: gone(scheduler, path), "the pod was deleted")
 
 
 def test_the_scheduler_keeps_ledgers_and_forgets_them(scheduler: Api, administrator: Api, pod: Json) -> None:

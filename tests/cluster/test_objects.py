@@ -360,7 +360,9 @@ def test_a_status_patch_adds_one_condition_and_a_nomination(access: Access) -> N
             found: Pod = well_formed(POD.decode(await connection.patch(path, body, STRATEGIC_MERGE_PATCH)))
             return found
 
-        condition = Condition("PodScheduled", "False", "Unschedulable", "0/3 nodes: 3 insufficient cpu", now)
+        condition = Condition(
+            "PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu", now
+        )
         await patched(encode_pod_status(pod.metadata.uid, Condition("Other", "True")))
         found = await patched(encode_pod_status(pod.metadata.uid, condition, "n7"))
         assert found.status.nominated_node_name == "n7"

@@ -69,7 +69,7 @@ def test_a_workload_is_told_when_its_promise_is_at_risk_missed_and_kept_again(st
     until(lambda: times(place, "AtRisk") == 1, "its slack is below the margin")
     (risk,) = told(place, "AtRisk")
     assert risk["type"] == "Warning"
-    assert "after all pods stopped" in risk["message"]
+    assert "if all pods stopped now" in risk["message"]
     until(lambda: times(place, "Missed") == 2, "its slack is used up")
     (missed,) = told(place, "Missed")
     assert missed["type"] == "Warning"

@@ -600,4 +600,7 @@ def test_a_cluster_without_quotas_and_windows_is_scheduled_without_and_told(
     kinds = ("maintenancewindows", "promisequotas")
     asyncio.run(first_lists_with(access, [Fault(path=f"/{kind}$", status=status) for kind in kinds]))
     said = [one.getMessage() for one in caplog.records if "apply the manifests of this version" in one.getMessage()]
-    assert [one.partition(":")[0] for one in said] == ["no maintenance windows", "no promise quotas"]
+    assert [one.partition(":")[0] for one in said] == [
+        "maintenance windows are not used",
+        "promise quotas are not used",
+    ]

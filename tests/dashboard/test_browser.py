@@ -267,7 +267,7 @@ def test_axe_finds_nothing_serious_and_a_phone_cuts_nothing_off(
     assert serious(browser) == []
     assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
     browser.execute_script("document.querySelector('#list-workloads .row').click()")
-    until(lambda: "happened" in text(browser, "#detail-body"))
+    until(lambda: "History" in text(browser, "#detail-body"))
     assert serious(browser) == []
     assert browser.get_log("browser") == []
 

@@ -64,7 +64,7 @@ def test_increments_come_to_the_same_as_the_whole() -> None:
         assert {row.name for row in seen["pods"].values()} == {pod.name for pod in engine.pods.values()}
         waiting = {row.name: row.reason for row in seen["pods"].values() if row.state == WAITING}
         assert waiting
-        assert all("nodes: " in reason for reason in waiting.values())
+        assert all("nodes are available: " in reason for reason in waiting.values())
         on_nodes: dict[str, set[str]] = {}
         names = {row.number: row.name for row in seen["nodes"].values()}
         for row in seen["pods"].values():

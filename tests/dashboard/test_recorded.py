@@ -89,9 +89,9 @@ def test_stories_name_who_made_room_for_whom(recording: Recording) -> None:
     namespace, _, name = costly.victims[0].pod.partition("/")
     story = recording.story(namespace, name, 1e18)
     assert story is not None
-    assert any(f"made room on {costly.node} for {costly.pod}" in line for line in story)
+    assert any(f"preempted on {costly.node} by {costly.pod}" in line for line in story)
     _, happened = recording.history(costly.victims[0].workload, 1e18, 100)
-    assert any("made room" in text for _, text in happened)
+    assert any("preempted on" in text for _, text in happened)
     assert recording.story(namespace, name, 0.0) == ["nothing yet"]
     assert recording.story("no", "body", 1e18) is None
     assert sum(recording.head.marks) >= len([one for one in view.decisions if one.victims])
@@ -99,7 +99,7 @@ def test_stories_name_who_made_room_for_whom(recording: Recording) -> None:
 
 def test_who_waits_is_told_why(recording: Recording) -> None:
     reasons = [one.reason for at in instants(recording) for one in recording.at(at).pods if one.state == WAITING]
-    assert [one for one in reasons if "nodes: " in one]
+    assert [one for one in reasons if "nodes are available: " in one]
 
 
 def test_a_session_without_a_pass_is_refused(tmp_path: Path) -> None:

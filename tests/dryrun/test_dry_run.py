@@ -24,8 +24,8 @@ from slacktide.engine.core.operations import BoundElsewhere, Ready
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.credentials import Access
 from slacktide.kube.client.http import KubeError
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, Identity, Pod, ServiceClass, ServiceClassSpec
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.settings import load_live
@@ -77,9 +77,9 @@ class Scene:
         )
         self.mirror.follow(self.shadow)
         for name, slo, rank in (("gold", 0.999, 1), ("bronze", 0.5, 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
+            self.mirror.on_class_update(ServiceClass(Metadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
         for name in ("a", "b"):
-            self.mirror.see_node(made_objects.node(name, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"}))
+            self.mirror.on_node_update(made_objects.node(name, allocatable={"cpu": "1", "memory": "1Gi", "pods": "9"}))
 
     def _wake(self) -> None:
         self.woken += 1
@@ -98,7 +98,7 @@ class Scene:
             "status": {"conditions": conditions + more.pop("conditions", [])},
         }
         found = made_objects.decoded(POD, body)
-        self.mirror.see_pod(found)
+        self.mirror.on_pod_update(found)
         return found
 
     def passes(self, after: float = 0.0) -> list[tuple[str, str]]:
@@ -158,7 +158,7 @@ async def test_a_victim_goes_after_its_grace_period_and_waits_again(scene: Scene
     key = scene.engine.pods[victim].key
     found = slo_status(scene.engine, key, scene.now)
     assert (found.preemptions, found.starts, found.waiting) == (1, 1, 1)
-    scene.mirror.drop_pod(Identity("default", "p", "p", ""), None)
+    scene.mirror.on_pod_delete(Identity("default", "p", "p", ""), None)
     assert scene.passes() == [(victim, host)]
 
 
@@ -166,7 +166,7 @@ async def test_a_victim_goes_after_its_grace_period_and_waits_again(scene: Scene
 async def test_a_pod_ends_when_reality_ends_it_wherever_it_is(scene: Scene) -> None:
     scene.pod("p", "gold")
     scene.passes()
-    scene.mirror.drop_pod(Identity("default", "p", "p", ""), None)
+    scene.mirror.on_pod_delete(Identity("default", "p", "p", ""), None)
     assert scene.engine.pods == {}
     await asyncio.sleep(0.2)  # its start-up ends for nobody
     scene.pod("q", "gold")
@@ -195,7 +195,7 @@ async def test_a_node_that_goes_takes_what_only_we_had_there(scene: Scene) -> No
     scene.pod("p", "gold")
     ((_, host),) = scene.passes()
     await scene.comes("p", ("placed", host, True))
-    scene.mirror.drop_node(host)
+    scene.mirror.on_node_delete(host)
     assert scene.state("p") == ("waiting", "", False)
     assert scene.passes() == [("p", "b" if host == "a" else "a")]
 
@@ -223,12 +223,12 @@ async def test_a_replacement_goes_on_for_whom_only_reality_preempted(scene: Scen
     scene.now += 10
     scene.pod("x", "bronze", node="n", metadata=leaving, conditions=disrupted)
     scene.pod("y", "bronze", metadata=owned())
-    scene.mirror.drop_pod(Identity("default", "x", "x", ""), None)
+    scene.mirror.on_pod_delete(Identity("default", "x", "x", ""), None)
     assert scene.state("y") == ("placed", host, True)
     assert list(scene.engine.pods) == ["y"]
     found = slo_status(scene.engine, scene.engine.pods["y"].key, scene.now + 10)
     assert (found.starts, found.preemptions, found.running, found.waiting) == (1, 0, 1, 0)
-    scene.mirror.drop_pod(Identity("default", "y", "y", ""), None)
+    scene.mirror.on_pod_delete(Identity("default", "y", "y", ""), None)
     assert scene.engine.pods == {}
     assert len(scene.shadow.specs) == 0
 
@@ -240,7 +240,7 @@ async def test_whom_nobody_replaces_ends_after_a_while(scene: Scene) -> None:
     disrupted = [{"type": "DisruptionTarget", "status": "True", "reason": "PreemptionByScheduler"}]
     leaving = owned(deletionTimestamp="2026-01-01T00:00:00Z")
     scene.pod("x", "bronze", node="n", metadata=leaving, conditions=disrupted)
-    scene.mirror.drop_pod(Identity("default", "x", "x", ""), None)
+    scene.mirror.on_pod_delete(Identity("default", "x", "x", ""), None)
     scene.now += 59
     scene.shadow.forget_displaced(60)
     assert list(scene.engine.pods) == ["x"]

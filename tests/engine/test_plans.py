@@ -87,12 +87,12 @@ def test_what_is_said_of_one_that_is_given_up() -> None:
         "gold; it takes free room; "
     )
     change = "more room (cpu 1, memory 1Gi) or a lower promise would change that; "
-    assert message(found) == f"{said}{change}looked at again within 1 s"
+    assert message(found) == f"{said}{change}next plan within 1 s"
     [uid] = scene.engine.waiting()
     reason = Explainer(scene.engine).reason(uid, scene.now)
     assert reason == (
-        f"0/8 nodes: 8 insufficient cpu; preemption: 8 candidates {preemption.NOT_FOR_GIVEN_UP}; {said}"
-        "looked at again within 1 s"
+        "0/8 nodes are available: 8 Insufficient cpu. preemption: 0/8 nodes are available: "
+        f"8 No preemption victims found for incoming pod (8 {preemption.NOT_FOR_GIVEN_UP}). {said}next plan within 1 s."
     )
     target = Target("apps/v1", "Deployment", "shop", "s", "uid")
     status = document(target, {"at": scene.now}, found)["status"]["givenUp"]
@@ -172,7 +172,7 @@ def test_whether_a_pod_may_move_goes_by_its_own_margin() -> None:
     assert {relocation.NOT_ALL_READY} & set(found.values()) == set()
     for key, why in found.items():
         below = slacks[key] < TURNS.margin
-        assert why == (f"its slack of {slacks[key]:.1f} s is below the 10 s that its class keeps" if below else "")
+        assert why == (f"its slack of {slacks[key]:.1f} s is below the 10 s margin of its class" if below else "")
     assert len(set(found.values())) > 1
 
 
@@ -285,12 +285,12 @@ def test_explain_says_why_a_bare_pod_stays(overload: Literal["plan", "triage"]) 
     scene = Shortage(5, 4, bare=range(5), overload=overload)
     scene.run(300)
     [uid] = scene.engine.waiting()
-    assert f"4 candidates {preemption.FOR_GOOD}" in Explainer(scene.engine).reason(uid, scene.now)
+    assert f"4 {preemption.FOR_GOOD}" in Explainer(scene.engine).reason(uid, scene.now)
 
 
 def test_words_for_when_and_why() -> None:
     plan = GivenUp("gold", T0, 1, 21, 20, T0 + 3600.0, 3600.0)
-    assert giving_up.looked_at_again(plan) == f"looked at again at {giving_up.instant(T0 + 3600.0)}"
+    assert giving_up.next_plan(plan) == f"next plan at {giving_up.instant(T0 + 3600.0)}"
     assert giving_up.instant(T0) == "2026-09-21 14:13 UTC"
     assert giving_up.why("gold", plan) == "capacity carries 20 of the 21 promises of class gold"
     assert giving_up.why("gold", Carried(1, 0)) == "capacity does not carry the only promise of class gold"

@@ -30,8 +30,8 @@ def test_where_the_api_server_is_down_nobody_is_let_in_and_the_reason_is_told(
                 for _ in range(3):
                     found = await reviews.verdict("GET", "/metrics", "Bearer t")
                     assert found.status == HTTPStatus.INTERNAL_SERVER_ERROR
-                assert caplog.text.count("nobody is let in over HTTP") == 1
-                assert "the API server cannot be asked who this is and what he may" in found.reason
+                assert caplog.text.count("HTTP requests are refused") == 1
+                assert "the API server cannot review the token or the access" in found.reason
                 assert (await Reviews(connection).verdict("GET", "/metrics", "")).status == HTTPStatus.UNAUTHORIZED
 
         asyncio.run(main())

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from kube.act.backstage import ANSWER_SECONDS, NOW, Backstage, Overload, played
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.resources.custom_resources import WindowSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import WindowSpec
 from slacktide.kube.resources.objects import ServiceClass, ServiceClassSpec
 
 HOUR = WindowSpec(rolling="1h")
@@ -37,16 +38,16 @@ def preempted_after(
     async def play(house: Backstage) -> None:
         loop = asyncio.get_running_loop()
         name, rank = "low", 3
-        house.mirror.see_class(
-            ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.1, rank, namespaces=("*",), window=HOUR))
+        house.mirror.on_class_update(
+            ServiceClass(Metadata(name), ServiceClassSpec(0.1, rank, namespaces=("*",), window=HOUR))
         )
         for i, (slo, margin) in enumerate(waiting):
             spec = ServiceClassSpec(slo, 1, margin, namespaces=("*",), window=HOUR)
-            house.mirror.see_class(ServiceClass(WrittenMetadata(f"high-{i}"), spec))
+            house.mirror.on_class_update(ServiceClass(Metadata(f"high-{i}"), spec))
             house.node(f"node-{i}")
             house.low(f"low-{i}", f"node-{i}")
         async with house.leading():
-            deciding = asyncio.create_task(house.term.decide())
+            deciding = asyncio.create_task(house.session.decide())
             begun = [*arriving, *[1.0] * (len(waiting) - len(arriving))]
             for i, at in enumerate(begun):
                 loop.call_at(at, house.pod, f"high-{i}", "", "", 4, f"high-{i}")

@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector, CollectorRegistry
 
-from slacktide.kube.observe.exposition import TOGETHER, text_of
+from slacktide.kube.observe.families import TOGETHER, text_of
 
 OPEN, TEXT = "application/openmetrics-text; version=1.0.0", "text/plain; version=0.0.4"
 MANY = 3 * TOGETHER + 1

@@ -63,7 +63,7 @@ def test_what_fails_is_found(monkeypatch: pytest.MonkeyPatch, defects: list[Any]
         raise LookupError("half way")
 
     monkeypatch.setattr(LiveFeed, "follow_readiness", ready)
-    with pytest.raises(Fault, match=r"Pod .* is set aside: LookupError: half way"):
+    with pytest.raises(Fault, match=r"Pod .* is ignored until it changes: LookupError: half way"):
         some_are_played()
     assert defects
 

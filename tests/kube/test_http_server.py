@@ -86,7 +86,7 @@ class Shown:
         assert self.scheduler.engine is not None
         outcome = self.scheduler.engine.run(now)
         for one in outcome.decisions:
-            self.scheduler.told(one)
+            self.scheduler.on_decision(one)
         return outcome
 
     def get(self, path: str, **query: str) -> tuple[int, str]:
@@ -113,8 +113,8 @@ class Shown:
 def add_pod(shown: Shown, engine: Engine, uid: str, key: str, service: ServiceClass, at: float) -> None:
     record = PodRecord(made_objects.pod(uid, uid=uid), ours=True)
     shown.scheduler.mirror.pods[uid], shown.scheduler.mirror.uids["default", uid] = record, uid
-    assert shown.scheduler.term is not None
-    shown.scheduler.term.feed.pods[uid] = FedPod(record, key=key)
+    assert shown.scheduler.session is not None
+    shown.scheduler.session.feed.pods[uid] = FedPod(record, key=key)
     engine.arrive(uid, uid, key, 0 if service is GOLD else 1, at)
 
 
@@ -171,12 +171,12 @@ def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> 
     shown.scheduler.clock = Late()
     late = partial(shown.value, "slacktide_late_pods", **{"class": "bronze"})
     assert (late(state="lost"), late(state="starving")) == (0, 1)  # it has run .05 of its time, and was promised .5
-    assert shown.scheduler.term is not None
-    shown.scheduler.term.feed.pods["w"].target = Target("v1", "Pod", "default", "w", "w")
+    assert shown.scheduler.session is not None
+    shown.scheduler.session.feed.pods["w"].target = Target("v1", "Pod", "default", "w", "w")
     _, text = shown.get("/explain", namespace="default", name="w")
     found = json.loads(text)
-    assert found["reason"].endswith("; starving: its class is overloaded")
-    assert "0 running, 1 waiting (1 starving), preempted" in explain.told(found)
+    assert found["reason"].endswith(". starving: its class is overloaded.")
+    assert "0 running, 1 waiting (1 starving), preempted" in explain.text_of(found)
     engine.gone("w", T0 + 10_001)
     assert overloaded(**{"class": "bronze"}) == 0, "where nobody waits there is no pass that would find it out"
     assert (late(state="lost"), late(state="starving")) == (0, 0)
@@ -338,7 +338,7 @@ def test_explain_of_nobody_of_nothing_and_of_a_standby() -> None:
     shown.begin()
     assert shown.get("/explain")[0] == 400
     status, text = shown.get("/explain", namespace="n", name="p")
-    assert (status, json.loads(text)) == (404, {"error": "pod n/p is not known"})
+    assert (status, json.loads(text)) == (404, {"error": "pod n/p not found"})
 
 
 def test_the_end_of_a_pod_that_nobody_knows_any_more_is_remembered() -> None:
@@ -363,7 +363,7 @@ def test_the_page_says_that_a_pod_waits_for_others_of_its_group() -> None:
     engine.wake("g")
     shown.run(T0)
     reason = shown.window.watched.reason("g")
-    assert reason == "has a place on n, and is bound together with others of pod group shop/group"
+    assert reason == "has a node, n, and will be bound together with other pods of pod group shop/group"
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,6 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.cluster.netprobe import netprobe
-from slacktide.kube.client import served_version
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
@@ -119,19 +118,6 @@ def test_every_field_is_described(name: str) -> None:
     bare = [path for path, text in fields.items() if not text.endswith(".")]
     assert bare == [".apiVersion", ".kind", ".metadata"]  # kubectl knows these
     assert max(map(len, fields.values())) < 400
-
-
-@pytest.mark.parametrize("name", ["serviceclasses", "availabilities", "nodelatencies"])
-def test_the_older_version_is_served_and_loses_nothing(name: str) -> None:
-    newest, older = versions(name)
-    assert [f"slacktide.io/{one['name']}" for one in (newest, older)] == [
-        served_version.NEWEST,
-        *served_version.OLDER,
-    ]
-    assert (newest["served"], newest["storage"]) == (True, True)
-    assert (older["served"], older["storage"], older["deprecated"]) == (True, False, True)
-    assert older["schema"] == newest["schema"]
-    assert one("CustomResourceDefinition", f"{name}.slacktide.io")["spec"]["conversion"] == {"strategy": "None"}
 
 
 def test_what_a_class_leaves_out_is_what_the_simulator_takes() -> None:

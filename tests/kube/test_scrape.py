@@ -21,9 +21,9 @@ WORKLOADS = 35
 def scraped(engine: Engine) -> Collector:
     """A collector of which only what it says of workloads is looked at."""
     feed = SimpleNamespace(controllers=SimpleNamespace(targets={}))
-    term = SimpleNamespace(losses=LossTotals(), feed=feed)
+    session = SimpleNamespace(losses=LossTotals(), feed=feed)
     config = SimpleNamespace(kube=SimpleNamespace(metrics_workloads=0))
-    scheduler = SimpleNamespace(engine=engine, term=term, clock=lambda: T0 + 50.0, config=config)
+    scheduler = SimpleNamespace(engine=engine, session=session, clock=lambda: T0 + 50.0, config=config)
     collector = Collector(cast("Any", scheduler), cast("Any", None), lambda: 0.0)
     for unasked in ("_like_kube_scheduler", "_deeds", "_health"):
         setattr(collector, unasked, lambda: iter(()))
@@ -89,7 +89,7 @@ def test_a_workload_that_goes_meanwhile_is_left_out(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_was_seen_of_an_engine_that_is_no_more_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another term began while workloads were looked at."""
+    """Another session began while workloads were looked at."""
     monkeypatch.setattr(scrape, "TOGETHER", 10)
     collector = scraped(populated())
 

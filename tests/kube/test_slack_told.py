@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slacktide.kube.observe.explain import told
+from slacktide.kube.observe.explain import text_of
 
 PLACED: dict[str, Any] = {"what": "placed", "at": "2026-11-28T10:00:00Z", "host": "node-0", "slack": 3.6, "count": 1}
 VICTIM = {"name": "shop/low", "slack": None}
@@ -17,7 +17,7 @@ LEDGER: dict[str, Any] = {
 def test_what_decisions_weigh_is_not_called_as_what_is_left() -> None:
     found = {"namespace": "shop", "name": "high", "exists": True, "ours": True, "phase": "Running", "state": "placed"}
     found |= {"node": "node-0", "ready": True, "ledger": LEDGER, "history": [PLACED | {"victims": [VICTIM]}]}
-    text = told(found)
+    text = text_of(found)
     assert "delivered 0.9963, 26.0 s of slack, Kept" in text
-    assert "it had 3.6 s of slack beyond a start, so that it preempted shop/low (no limit to its slack)" in text
-    assert "placed on node-0 with 3.6 s of slack beyond a start, preempting shop/low" in text
+    assert "no node was feasible with 3.6 s of slack after start-up, so it preempted shop/low (unlimited slack)" in text
+    assert "placed on node-0 with 3.6 s of slack after start-up, preempting shop/low" in text

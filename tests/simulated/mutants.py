@@ -201,8 +201,8 @@ MUTANTS = (
     Mutant(
         "a new leader reads the ledgers of the last one",
         "kube/scheduler.py",
-        "term = self.lead(journal, await self._load())",
-        "term = self.lead(journal, {})",
+        "session = self.lead(journal, await self._load())",
+        "session = self.lead(journal, {})",
     ),
 )  # fmt: skip
 

@@ -17,8 +17,8 @@ from simulated.watching import KEEPALIVE_SECONDS
 from slacktide.config import Config
 from slacktide.engine.core.engine import Journal
 from slacktide.engine.core.types import Decision
+from slacktide.kube.leader_session import GaveWay, LeadershipLost
 from slacktide.kube.scheduler import Scheduler
-from slacktide.kube.term import GaveWay, LeadershipLost
 
 RESTART = (1.0, 12.0)
 """Seconds until a process that ended is started again."""
@@ -75,8 +75,8 @@ class Replica:
             while True:
                 self.scheduler = scheduler = Scheduler(self.connection, self.config, actor.name, yields=yields)
                 journal = self.shown(self, scheduler)
-                first = scheduler.told
-                scheduler.told = partial(self._tell, first)
+                first = scheduler.on_decision
+                scheduler.on_decision = partial(self._tell, first)
                 try:
                     await scheduler.run(journal)
                 except BaseExceptionGroup as problems:

@@ -68,11 +68,11 @@ def test_a_gang_that_waits_is_told_why(place: Stage) -> None:
         place.create("pods", high(name, "g"))
     place.waits("p0", r"pod group team/g \(podgroups\.scheduling\.k8s\.io\) does not exist")
     group(place, "g", 3)
-    place.waits("p0", "fewer than 3 of its pods are there")
-    assert "fewer than 3 of its pods are there" in str(place.explained("p1"))
+    place.waits("p0", "waiting for 3 pods of pod group")
+    assert "waiting for 3 pods of pod group" in str(place.explained("p1"))
     place.create("pods", high("p2", "g"))
-    place.waits("p2", r"starts with 3 pods or not at all: 2 found nodes")
-    place.until(lambda: "not at all: 2 found nodes" in place.reason("p1"), "explain says so")
+    place.waits("p2", r"starts with 3 pods or at once, and 2 fit")
+    place.until(lambda: "at once, and 2 fit" in place.reason("p1"), "explain says so")
     place.delete("podgroups", "g")
     place.waits("p1", "does not exist")
     assert bound_of(place, "p0", "p1", "p2") == [False, False, False]
@@ -85,7 +85,7 @@ def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place:
     group(place, "trio", 3)
     for number in range(3):
         place.create("pods", high(f"trio-{number}", "trio"))
-    place.until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "one has room, and one could preempt")
+    place.until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "one has room, and one could preempt")
     assert evicted(place) == set()
     for number in range(3):
         place.delete("pods", f"trio-{number}", 0)
@@ -116,7 +116,7 @@ def test_a_gang_of_which_a_place_is_lost_is_not_bound_by_half(place: Stage) -> N
     place.wait(HEARD_SECONDS)
     place.delete("pods", "low-1", 0)
     for name in ("pair-0", "pair-1"):
-        place.waits(name, "not at all: 1 found nodes")
+        place.waits(name, "at once, and 1 fit")
     assert bound_of(place, "pair-0", "pair-1") == [False, False]
     place.cordon(closed, False)
     place.bound("pair-0")
@@ -162,7 +162,7 @@ def test_a_group_of_which_a_pod_is_being_deleted_is_not_bound(place: Stage) -> N
     place.delete("pods", "pair-1", 0)
     place.wait(HEARD_SECONDS)
     assert after_the_victims(place) == [False, False]
-    place.waits("pair-0", "fewer than 2 of its pods are there")
+    place.waits("pair-0", "waiting for 2 pods of pod group")
     place.create("pods", high("pair-2", "pair"))
     place.bound("pair-0")
     place.bound("pair-2")
@@ -208,7 +208,7 @@ def test_a_gang_has_others_go_on_all_nodes_only_if_all_of_it_can_start(place: St
     group(place, "trio", 3)
     for number in range(3):
         place.create("pods", high(f"trio-{number}", "trio"))
-    place.until(lambda: "not at all: 2 found nodes" in place.reason("trio-0"), "two of them could preempt")
+    place.until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "two of them could preempt")
     assert evicted(place) == set()
     place.nodes(1, prefix="free", cpu="1")
     for number in range(3):

@@ -53,7 +53,7 @@ def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Stage) -> No
     place.until(lambda: "half" in overloaded(place), "the metric says the same", TOLD)
     late = place.metrics("slacktide_late_pods")
     assert [late[f'class="half",state="{state}"'] for state in ("lost", "starving")] == [1, 0]
-    assert place.reason(successor).endswith("; lost: its class is overloaded")
+    assert place.reason(successor).endswith(". lost: its class is overloaded.")
     assert "0 running, 1 waiting (1 lost)" in place.explained(successor)["text"]
     make_room(place)
     room = place.now
@@ -68,7 +68,7 @@ def test_one_that_never_ran_starves_and_one_that_is_deleted_is_not_late(place: S
     place.create("pods", pod("never", cpu="1", labels=HALF))
     is_late(place, "pod-never", 0, 1)
     place.until(lambda: overloaded(place) == {"half", "wide"}, "wide has the rank of half", TOLD)
-    place.waits("never", "; starving: its class is overloaded$")
+    place.waits("never", r"\. starving: its class is overloaded\.$")
     place.delete("pods", "never", 0)
     place.status("pod-never", lambda status: "deletedAt" in status, "its workload was deleted")
     place.until(lambda: not overloaded(place), "nobody waits", TOLD)

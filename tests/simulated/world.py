@@ -22,7 +22,7 @@ from simulated.resources import BY_NAME, Json
 from simulated.store import Store
 from slacktide.config import Config
 from slacktide.kube import garbage_collection as garbage
-from slacktide.kube import term
+from slacktide.kube import leader_session
 from slacktide.settings import load_live
 from slacktide.submit.manifests import RUN_SECONDS
 
@@ -202,7 +202,7 @@ def set_apart(seed: int) -> Iterator[None]:
     """Nothing of the machine reaches the world: no chance but the seed's, no garbage collection by the clock."""
     state, collect = random.getstate(), garbage.collect_when_idle
     random.seed(seed)
-    setattr(term, "collect_when_idle", _nothing_to_collect)  # noqa: B010 (it is not the module's own)
+    setattr(leader_session, "collect_when_idle", _nothing_to_collect)  # noqa: B010 (it is not the module's own)
     log = logging.getLogger("slacktide")
     level, log.propagate = log.level, False
     log.setLevel(LOGGED)
@@ -211,7 +211,7 @@ def set_apart(seed: int) -> Iterator[None]:
     finally:
         log.setLevel(level)
         log.propagate = True
-        setattr(term, "collect_when_idle", collect)  # noqa: B010
+        setattr(leader_session, "collect_when_idle", collect)  # noqa: B010
         random.setstate(state)
 
 

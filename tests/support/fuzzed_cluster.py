@@ -137,7 +137,7 @@ class FuzzedCluster:
             NODE: self.node, POD: self.pod, SERVICE_CLASS: self.service_class, DEPLOYMENT: self.deployment,
         }  # fmt: skip
         self.aside: list[SetAside] = []
-        self.mirror.barrier.tell = self.aside.append
+        self.mirror.barrier.on_set_aside = self.aside.append
 
     def clock(self) -> float:
         return T0 + self.t

@@ -133,5 +133,5 @@ def storage_class(name: str = "slow", provisioner: str = "example.com/disk", **f
 def index_of_labels(*keys: str, **settings: Any) -> ConstraintIndex:
     """An index of pods' constraints that knows a node with labels of these keys."""
     index = ConstraintIndex(**settings)
-    index.see_node(None, view_of(node("labelled", dict.fromkeys(keys, "v")), Ownership(all_nodes=True)))
+    index.on_node_update(None, view_of(node("labelled", dict.fromkeys(keys, "v")), Ownership(all_nodes=True)))
     return index

@@ -113,7 +113,7 @@ class Hub:
         except LookupError:
             pass  # it ceased to lead meanwhile
         except Exception:  # ours to mend; nobody's pods wait for that
-            LOG.exception("the page is not told any more")
+            LOG.exception("updates of the page stopped")
         finally:
             begun.set()
             if asyncio.current_task() is self._task:  # else those who watch now have another one

@@ -36,14 +36,14 @@ REASON_SECONDS = 0.01
 MOST_ASKED = 5_000
 """Who could make room is asked where there are at most so many pods."""
 WORDS = {
-    "arrive": "came, and waits",
+    "arrive": "created, pending",
     "found": "was found running on {host}",
-    "bound_elsewhere": "was found bound to {host} by somebody else",
+    "bound_elsewhere": "was bound to {host} by another scheduler",
     "bound": "bound to {host}",
     "ready": "ready",
-    "unready": "not ready any more",
-    "refused": "could not be bound, or its place was given up; it waits again",
-    "spared": "stays after all",
+    "unready": "no longer ready",
+    "refused": "could not be bound, or its nomination was withdrawn; back in the queue",
+    "spared": "is not evicted after all",
     "gone": "gone",
 }
 TABLES = ("workloads", "nodes", "pods")
@@ -154,14 +154,13 @@ class Recording:
             return
         self._decisions.append(one)
         losers = ", ".join(f"{victim.pod} ({_slack(victim.slack)})" for victim in one.victims)
-        cost = f", where {losers} made room" if losers else ", where there was room"
+        cost = f", preempting {losers}" if losers else ""
         mine = one.pod
         self._tell(_pod(mine.pod), self._rows.workloads.of(mine.key), one.at,
-                   f"given a place on {one.node}, with {_slack(mine.slack)}{cost}")  # fmt: skip
+                   f"placed on {one.node} with {_slack(mine.slack)}{cost}")  # fmt: skip
         for victim in one.victims:
-            text = (
-                f"made room on {one.node} for {mine.pod}: it had {_slack(victim.slack)}, the other {_slack(mine.slack)}"
-            )
+            slacks = f"it had {_slack(victim.slack)}, the preemptor {_slack(mine.slack)}"
+            text = f"preempted on {one.node} by {mine.pod}: {slacks}"
             self._tell(_pod(victim.pod), self._rows.workloads.of(victim.key), one.at, text)
 
     # -- looking ---------------------------------------------------------------------------------------------------

@@ -59,7 +59,7 @@ def finite(value: float) -> float | None:
 
 def slack_text(slack: float | None) -> str:
     """Slack for people; None is infinite."""
-    return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+    return "unlimited slack" if slack is None else f"{slack:.1f} s of slack"
 
 
 def listed(names: Sequence[str], most: int = 5) -> str:

@@ -133,15 +133,17 @@ def text(report: Mapping[str, Any]) -> str:
     lines.append(f"  {theirs} bound {did['bound']} pods and preempted {did['preempted']};")
     lines.append(f"  slacktide would have bound {would['bound']} and preempted {would['preempted']}.")
     if report["strangers"]:
-        lines.append(f"  {report['strangers']} pods have no promise or another scheduler: their room counted as used.")
-    lines += ["", "By class, delivered so far (mean of controllers) and share of the time since the dry run began:"]
+        lines.append(
+            f"  {report['strangers']} pods have no promise or another scheduler: their requests count as used."
+        )
+    lines += ["", "By class, delivered so far (mean of workloads) and share of the time since the dry run began:"]
     head = ("class", "promised", "", "delivered", "share", "missed", "owed", "preempted", "waiting")
     rows = [row for one in report["classes"] for row in _rows(one, theirs)]
     lines += _table(head, rows)
     differing = [one for one in report["controllers"] if _gap(one) > 1e-4]
     differing.sort(key=_gap, reverse=True)
     if differing:
-        lines += ["", "Controllers that differ most:"]
+        lines += ["", "Workloads that differ most:"]
         columns = ("controller", "class", "promised", f"{theirs}", "slacktide")
         lines += _table(columns, [_differing(one) for one in differing[:SHOWN_CONTROLLERS]])
         if len(differing) > SHOWN_CONTROLLERS:

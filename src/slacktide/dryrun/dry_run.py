@@ -145,9 +145,9 @@ class DryRun:
 
     def _give_classes(self) -> None:
         """A cluster without slacktide's resources: the classes are those of the settings."""
-        LOG.info("the cluster knows no ServiceClass; the classes are those of the settings")
+        LOG.info("the cluster has no ServiceClass; using the classes of the settings file")
         for one in self.config.classes:
-            self.mirror.see_class(resource_of(one))
+            self.mirror.on_class_update(resource_of(one))
 
     def _begin(self) -> tuple[Feed, Shadow]:
         """Both engines, told all that is known; from now on they hear of changes."""

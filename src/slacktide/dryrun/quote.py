@@ -57,15 +57,15 @@ class Quote:
         ledger = self.story.get("ledger")
         promise = f"class {ledger['class']}, promised {ledger['promised']:.4f}: " if ledger else ""
         if self.decision is None:
-            why = self.story.get("problem") or self.story.get("reason") or "nobody says why"
+            why = self.story.get("problem") or self.story.get("reason") or "the reason is not known yet"
             return f"{self.name}: {promise}would wait: {why}"
         placed = f"{self.name}: {promise}would be placed on {self.decision.host}"
         if not self.victims:
-            return f"{placed}, displacing nobody"
+            return f"{placed}, preempting no pods"
         whom = ", ".join(
             f"{name} ({beyond_a_start(slack if slack < float('inf') else None)})" for name, slack in self.victims
         )
-        return f"{placed}, displacing {whom}"
+        return f"{placed}, preempting {whom}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ async def _mirrored(connection: ReadOnly, config: Config) -> AsyncIterator[tuple
             async with asyncio.timeout(LISTS_SECONDS):
                 await watches.first_lists()
         except TimeoutError:
-            raise ConfigError(f"the cluster did not tell all its objects within {LISTS_SECONDS:.0f} s") from None
+            raise ConfigError(f"the API server did not list all objects within {LISTS_SECONDS:.0f} s") from None
         yield mirror, watches
     finally:
         for task in tasks:
@@ -196,7 +196,7 @@ def decide(
     take_over(feed, ledgers, lambda _decision, _leaving: None)
     mirror.follow(feed)
     for pod in pods:
-        mirror.see_pod(pod)
+        mirror.on_pod_update(pod)
     found = {one.uid: one for one in engine.run(clock()).decisions}
     story = PodStory(feed, history, clock)
     return [_quote(pod, found.get(pod.metadata.uid), story, mirror) for pod in pods]

@@ -14,8 +14,8 @@ from slacktide.kube.feed.fed_pod import HELD
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.loss_totals import LossTotals
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.publish.state_events import StateEvents
-from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.resources.objects import AVAILABILITY
 
 TICK_SECONDS = 1.0
@@ -50,9 +50,11 @@ def retire_vacant(engine: Engine, now: float, patience: float, keys: Iterable[st
 class Housekeeper:
     """Looks after what no event tells."""
 
-    def __init__(self, term: TermContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents) -> None:
-        self._connection, self._feed, self._reporter, self._ledger = term.connection, term.feed, reporter, ledger
-        self._clock, self._leading, self._gate, self._states = term.clock, term.leading, term.gate, states
+    def __init__(
+        self, session: SessionContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents
+    ) -> None:
+        self._connection, self._feed, self._reporter, self._ledger = session.connection, session.feed, reporter, ledger
+        self._clock, self._leading, self._gate, self._states = session.clock, session.leading, session.gate, states
         self.losses = LossTotals()
         self._ask_at: dict[str, float] = {}
         self._told: set[str] = set()

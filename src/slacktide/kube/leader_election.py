@@ -129,7 +129,7 @@ class LeaderElection:
                 await self._write(spec, self._lease.metadata, RELEASE_SECONDS)
             self.holder = ""
         except (ApiError, Unreachable) as error:
-            LOG.warning("lease %s/%s could not be given back: %s", self._namespace, self._name, error)
+            LOG.warning("lease %s/%s could not be released: %s", self._namespace, self._name, error)
 
     def _complain(self, error: Exception) -> None:
         if str(error) != self.last_error:

@@ -1,4 +1,4 @@
-"""One replica of the live scheduler: it keeps the mirror, stands by, and works through a term once elected."""
+"""One replica of the live scheduler: it keeps the mirror, stands by, and works through a session once elected."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.clock import Clock, steady_seconds, work_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.leader_election import LeaderElection
+from slacktide.kube.leader_session import GaveWay, LeaderSession, LeadershipLost, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.installation import Installation
 from slacktide.kube.mirror.login_poller import LoginPoller
@@ -23,7 +24,6 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.resources.objects import Availability
-from slacktide.kube.term import GaveWay, LeadershipLost, Term, Tools
 
 LOG = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ DRAIN_SECONDS = 1.0
 
 
 class Scheduler:
-    """One replica. What it has before it leads is made here; what it has while it leads is its ``term``'s.
+    """One replica. What it has before it leads is made here; what it has while it leads is its ``session``'s.
 
     It does not contend for the lease in its first ``yields`` seconds, nor while it could not decide if it led.
     """
@@ -50,14 +50,14 @@ class Scheduler:
         self.recorder = EventRecorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
         self._contends_at = steady_seconds() + yields
         self.election = _election(connection, config, identity, self._may_contend)
-        self.term: Term | None = None
-        self.told: Callable[[Decision], None] = lambda _: None
+        self.session: LeaderSession | None = None
+        self.on_decision: Callable[[Decision], None] = lambda _: None
         """Hears of each decision of a pass that is to be carried out; to be set before :meth:`run`."""
         self._login_poller = LoginPoller(config.kube, self.mirror.network)
 
     def leading(self) -> bool:
         """Whether this replica may act now."""
-        return self.term is not None and (self.election is None or self.election.leading())
+        return self.session is not None and (self.election is None or self.election.leading())
 
     # -- what is told of it ----------------------------------------------------------------------------------------
 
@@ -81,31 +81,31 @@ class Scheduler:
     @property
     def engine(self) -> Engine | None:
         """The engine, once this replica leads."""
-        return None if self.term is None else self.term.engine
+        return None if self.session is None else self.session.engine
 
     @property
     def nominations(self) -> Mapping[str, Nomination]:
         """Decisions that wait for somebody to leave, by the UID of the pod that is to come."""
-        return {} if self.term is None else self.term.actor.nominations
+        return {} if self.session is None else self.session.actor.nominations
 
     @property
     def ledgers_pending(self) -> int:
         """Ledgers that wait to be written."""
-        return 0 if self.term is None else self.term.ledger.pending
+        return 0 if self.session is None else self.session.ledger.pending
 
     @property
     def ledgers_left_alone(self) -> int:
         """Ledgers that a later release wrote, and that are not written here."""
-        return 0 if self.term is None else len(self.term.feed.controllers.left_alone)
+        return 0 if self.session is None else len(self.session.feed.controllers.left_alone)
 
     @property
     def without_class(self) -> int:
         """Pods that cannot be promised anything, because the class that they name, or should have, is not known."""
-        return 0 if self.term is None else self.term.without_class()
+        return 0 if self.session is None else self.session.without_class()
 
     def queues(self) -> dict[str, int]:
         """How many pods wait, by queue."""
-        return dict.fromkeys(fed_pod.QUEUES, 0) if self.term is None else self.term.queues()
+        return dict.fromkeys(fed_pod.QUEUES, 0) if self.session is None else self.session.queues()
 
     # -- running ---------------------------------------------------------------------------------------------------
 
@@ -122,21 +122,21 @@ class Scheduler:
             await self.watches.first_lists()
             if self.election is not None:  # who cannot watch must not hold the lease
                 tasks.append(group.create_task(self.election.run()))
-                LOG.info("standing by as %s", self.identity)
+                LOG.info("on standby as %s", self.identity)
                 await self.election.acquired()
                 tasks.append(group.create_task(self._end_with_the_lease(self.election)))
                 await self.watches.up_to_date()
-            term = self.lead(journal, await self._load())
-            tasks += [group.create_task(one) for one in term.running()]
+            session = self.lead(journal, await self._load())
+            tasks += [group.create_task(one) for one in session.running()]
             try:
-                await term.decide()
+                await session.decide()
             except (asyncio.CancelledError, GaveWay):
-                await self._stop(term)  # while the lease is held, which is given back when the tasks end
+                await self._stop(session)  # while the lease is held, which is given back when the tasks end
                 raise
 
     async def _end_with_the_lease(self, election: LeaderElection) -> None:
         await election.lost()
-        raise LeadershipLost(f"{self.identity}: the lease is lost")
+        raise LeadershipLost(f"{self.identity}: lost the lease")
 
     async def _load(self) -> dict[str, Availability]:
         said = ""
@@ -145,33 +145,33 @@ class Scheduler:
                 return await load(self.connection)
             except (ApiError, Unreachable) as error:
                 if str(error) != said:
-                    LOG.warning("ledgers cannot be read: %s", error)
+                    LOG.warning("Availability objects cannot be read: %s", error)
                 said = str(error)
                 await asyncio.sleep(LOAD_AGAIN_SECONDS)
 
-    def lead(self, journal: Journal | None, ledgers: Mapping[str, Availability]) -> Term:
-        """Begin a term from ``ledgers``, by the UID of their controllers; nothing runs as yet."""
+    def lead(self, journal: Journal | None, ledgers: Mapping[str, Availability]) -> LeaderSession:
+        """Begin a session from ``ledgers``, by the UID of their controllers; nothing runs as yet."""
         began = work_seconds()
-        tools = Tools(
+        replica = ReplicaContext(
             self.connection, self.config, self.mirror, self.watches, self.recorder, self.clock, self.leading,
-            self.counts, self.ledgers, self.told,
+            self.counts, self.ledgers, self.on_decision,
         )  # fmt: skip
         engine = Engine(self.config, journal)
-        self.term = Term(tools, engine)
-        self.term.take_over(ledgers)
+        self.session = LeaderSession(replica, engine)
+        self.session.take_over(ledgers)
         nodes = sum(map(self.mirror.is_ours, engine.hosts))
         LOG.info(
-            "leading as %s: %d nodes, %d pods, %d ledgers read, in %.2f s",
+            "leading as %s: read %d nodes, %d pods, %d Availability objects in %.2f s",
             self.identity, nodes, len(engine.pods), len(ledgers), work_seconds() - began,
         )  # fmt: skip
-        return self.term
+        return self.session
 
-    async def _stop(self, term: Term) -> None:
+    async def _stop(self, session: LeaderSession) -> None:
         """Write what is noted down, in a few seconds at most."""
         if self.leading():
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(FLUSH_SECONDS):
-                    await term.ledger.flush()
+                    await session.ledger.flush()
             await self.recorder.drain(DRAIN_SECONDS)
 
 

@@ -75,7 +75,7 @@ def test_what_is_said_of_the_node_names_only_what_is_asked() -> None:
     engine.spec(9, Spec((("memory", 20 * GIB), ("pods", 1)), BRONZE))
     engine.tables.settle()
     found = Looker(engine).look(engine.tables.kind_of(engine.specs[9]))
-    assert dict(found.counts) == {"insufficient memory": 1}
+    assert dict(found.counts) == {"Insufficient memory": 1}
 
 
 @pytest.mark.uncompiled

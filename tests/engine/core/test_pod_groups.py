@@ -78,7 +78,9 @@ def test_a_group_of_several_owners_starts_when_enough_of_it_can() -> None:
     assert yard.decide(1.0) == []
     assert yard.counted("g") == 0
     reason = Explainer(yard.engine).reason("w0", T0 + 1.0)
-    assert reason.startswith("pod group g starts with 3 pods or not at all: 2 found nodes; 0/2 nodes: 2 have had room")
+    assert reason.startswith(
+        "pod group g needs nodes for 3 pods at once, and 2 fit. 0/2 nodes are available: 2 node(s)"
+    )
     yard.host("node-2")
     assert sorted(uid for uid, _, _ in yard.decide(2.0)) == ["l", "w0", "w1"]
     assert yard.counted("g") == 3

@@ -39,7 +39,7 @@ def two_pods(
 def test_a_pod_may_move_to_a_node_with_room_once_it_has_slack() -> None:
     # Promised .5 and ready after 10 s: at t it has (t - 10) / .5 - t - 10 = t - 30 s of slack, and keeps 10.
     engine = two_pods(hosts=3)
-    assert "its slack of 9.0 s is below the 10 s that its class keeps" in obstacle(engine, "a", WANTED, T0 + 39)
+    assert "its slack of 9.0 s is below the 10 s margin of its class" in obstacle(engine, "a", WANTED, T0 + 39)
     assert obstacle(engine, "a", WANTED, T0 + 41) == ""
 
 
@@ -106,7 +106,7 @@ def test_nobody_moves_who_is_told_to_go_or_never_came() -> None:
     engine = two_pods(hosts=3)
     engine.doomed("a")
     assert obstacle(engine, "a", WANTED, T0 + 100) == PROTECTED
-    assert obstacle(engine, "nobody", WANTED, T0 + 100) == "it is on no node"
+    assert obstacle(engine, "nobody", WANTED, T0 + 100) == "it is not bound to a node"
 
 
 def test_a_promise_without_slack_moves_nobody() -> None:

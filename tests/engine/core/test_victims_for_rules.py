@@ -126,8 +126,9 @@ def test_a_budget_that_is_used_up_keeps_the_skew_as_it_is_and_the_reason_says_so
         scene.runs(uid, BRONZE, 3, "n1", "web", budget="web")
     assert scene.comes(3, WEB, Term((Constraint("other", "absent"),))) is None
     said = scene.reason()
-    assert said.startswith("0/10 nodes: 8 did not match other absent, 2 insufficient cpu; preemption: ")
-    assert f"1 {preemption.PROTECTED}" in said or f"1 candidate {preemption.PROTECTED}" in said
+    wrong = "8 node(s) didn't match Pod's node affinity/selector (other absent)"
+    assert said.startswith(f"0/10 nodes are available: {wrong}, 2 Insufficient cpu. preemption: ")
+    assert f"1 {preemption.PROTECTED}" in said
     scene.engine.budget("web", 2)
     (decision,) = scene.engine.run(LATER + 1.0).decisions
     assert (decision.host, len(decision.victims)) == ("n1", 2)

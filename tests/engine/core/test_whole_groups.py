@@ -56,7 +56,7 @@ def test_where_one_may_not_go_none_does(by: str) -> None:
     yard.waits("p", "high", cores=3, cls=0, at=1000.0)
     assert yard.decide(1000.0) == [], "their budget lets one of them go"
     reason = Explainer(yard.engine).reason("p", T_1000)
-    assert "2 candidates were protected, as their pods go with the rest of their pod group only" in reason
+    assert "2 node(s) with pods of a pod group that is preempted as a whole" in reason
     yard.engine.pod_group("g", 2, False)
     ((_, _, victims),) = yard.decide(1001.0)
     assert len(victims) == 1
@@ -133,7 +133,7 @@ def test_a_pod_with_rules_makes_no_group_go() -> None:
     yard.engine.arrive("p", "p", "high", CONSTRAINED, T_1000)
     yard.engine.wake("p")
     assert yard.decide(1000.0) == []
-    assert "with the rest of their pod group only" in Explainer(yard.engine).reason("p", T_1000)
+    assert "of a pod group that is preempted as a whole" in Explainer(yard.engine).reason("p", T_1000)
     yard.engine.pod_group_gone("g")
     assert len(yard.decide(1001.0)) == 1
 

@@ -74,8 +74,9 @@ def test_the_sentence_of_the_issue() -> None:
         cluster.tainted(f"tainted-{i}", "NoSchedule", "x")
     found = cluster.wait(SILVER, 1000)
     assert str(found) == (
-        "0/20 nodes: 12 insufficient cpu, 8 had untolerated taint {x}; "
-        "preemption: 12 candidates kept their promise only if left alone"
+        "0/20 nodes are available: 12 Insufficient cpu, 8 node(s) had untolerated taint {x}. "
+        "preemption: 0/20 nodes are available: 8 Preemption is not helpful for scheduling, 12 No preemption victims "
+        "found for incoming pod (12 node(s) with pods that need to stay to keep their promise)."
     )
 
 
@@ -93,14 +94,14 @@ def test_hosts_count_under_the_first_thing_that_fails_and_under_every_resource_t
     found = cluster.wait(GOLD, 1000, term=term, more={"nvidia.com/gpu": 1})
     assert found.nodes == 8
     assert found.counts == {
-        "not ready or not ours": 1,
-        "are cordoned": 1,
-        "had untolerated taint {k: v}": 1,
-        "did not match disk == ssd": 2,
-        "insufficient cpu": 2,
-        "insufficient memory": 1,
-        "too many pods": 1,
-        "insufficient nvidia.com/gpu": 3,
+        "node(s) were not ready or not managed by this scheduler": 1,
+        "node(s) were unschedulable": 1,
+        "node(s) had untolerated taint {k: v}": 1,
+        "node(s) didn't match Pod's node affinity/selector (disk == ssd)": 2,
+        "Insufficient cpu": 2,
+        "Insufficient memory": 1,
+        "Too many pods": 1,
+        "Insufficient nvidia.com/gpu": 3,
     }
     assert found.preemption == {preemption.TOO_SMALL: 3}
 
@@ -111,8 +112,8 @@ def test_node_affinity_with_alternatives_counts_as_one_condition() -> None:
         cluster.host(name, zone=zone)
     either = AnyOf((Term((Constraint("zone", "==", "8"),)), Term((Constraint("zone", "gt", "8"),))))
     found = cluster.wait(GOLD, 1000, term=Term((either,)))
-    assert found.counts == {"did not match (zone == 8) or (zone gt 8)": 3}
-    assert str(found).endswith("preemption: no node could serve it")
+    assert found.counts == {"node(s) didn't match Pod's node affinity/selector ((zone == 8) or (zone gt 8))": 3}
+    assert str(found).endswith("preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.")
 
 
 def test_rules_about_neighbours_are_told_apart() -> None:
@@ -124,13 +125,21 @@ def test_rules_about_neighbours_are_told_apart() -> None:
     rules = (Rule("away", "web"), Rule("away", "port:TCP/80"), Rule("near", "db", ZONE), Rule("spread", "web", ZONE))
     one = cluster.wait(GOLD, 100, placement=Placement((), rules[:3]))
     # h0 stands near web; h2's port is taken; h1 and h3 lie near no db.
-    assert one.counts == {"are near 'web'": 1, "are near 'port:TCP/80'": 1, "are not near 'db'": 2}
+    assert one.counts == {
+        "node(s) had 'web' near": 1,
+        "node(s) had 'port:TCP/80' near": 1,
+        "node(s) had no 'db' near": 2,
+    }
     assert one.preemption == {}, "being near nothing cannot be helped by preemption"
     spread = Placement(("web",), (Rule("spread", "web", ZONE), Rule("away", "web"), Rule("away", "port:TCP/80")))
     cluster.engine.host("h3", {**ROOM, "cpu": 50}, {"zone": "z1"}, True)
     two = cluster.wait(GOLD, 100, placement=spread)
     # One web in z0 already, none in z1: in z0 there would be one too many.
-    assert two.counts == {"would make 'web' too uneven": 2, "are near 'port:TCP/80'": 1, "insufficient cpu": 1}
+    assert two.counts == {
+        "node(s) would have more than their share of 'web'": 2,
+        "node(s) had 'port:TCP/80' near": 1,
+        "Insufficient cpu": 1,
+    }
     # On h0 the one web could go, on h2 the port's pod; on h1, whose web is on h0, nobody's going would help.
     assert two.preemption == {preemption.PROMISE: 2, preemption.TOO_SMALL: 1, preemption.CROWDED: 1}
 
@@ -141,7 +150,9 @@ def test_an_own_name_for_rules_is_used() -> None:
     cluster.put("a", GOLD, 100, placement=Placement(marks=("web",)))
     cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web"),)))
     explainer = Explainer(cluster.engine, lambda rule: f"{rule.kind} from {rule.mark}")
-    assert explainer.reason("p2", T0 + 100).startswith("0/1 nodes: 1 away from web; preemption: 1 candidate kept")
+    assert explainer.reason("p2", T0 + 100).startswith(
+        "0/1 nodes are available: 1 away from web. preemption: 0/1 nodes are available: 1 No preemption victims found"
+    )
 
 
 def test_carriers_elsewhere_in_the_domain_cannot_be_preempted_here() -> None:
@@ -151,7 +162,7 @@ def test_carriers_elsewhere_in_the_domain_cannot_be_preempted_here() -> None:
     cluster.put("a", BRONZE, 100, placement=Placement(marks=("web",)))
     cluster.put("b", BRONZE, 100, placement=Placement(marks=("web",)))
     found = cluster.wait(GOLD, 100, placement=Placement((), (Rule("away", "web", ZONE),)))
-    assert found.counts == {"are near 'web'": 2}
+    assert found.counts == {"node(s) had 'web' near": 2}
     assert found.preemption == {preemption.CROWDED: 2}
 
 
@@ -168,7 +179,7 @@ def test_every_way_of_not_being_preempted_is_counted_apart() -> None:
     for _ in range(2):
         cluster.put("half", BRONZE, 2000, budget="one-left")
     found = cluster.wait(SILVER, 3000)
-    assert found.counts == {"insufficient cpu": 5}
+    assert found.counts == {"Insufficient cpu": 5}
     apart = {preemption.TOO_SMALL: 1, preemption.PROTECTED: 2, preemption.GUARDED: 1, preemption.PROMISE: 1}
     assert found.preemption == apart
 
@@ -209,18 +220,18 @@ def test_one_that_can_still_wait_says_how_long() -> None:
     assert not cluster.engine.run(T0 + 100).decisions
     # Bronze (0.5) ran for 100 s: entitled to 200 s, alpha 10 s, margin 10 s.
     assert Explainer(cluster.engine).reason("again", T0 + 100) == (
-        "0/1 nodes: 1 insufficient cpu; preemption: it may preempt in 80.0 s if still pending"
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: may preempt in 80.0 s if still pending."
     )
     # What is written to the pod stays the same while only time passes.
     for later in (100, 130):
         assert Explainer(cluster.engine).lasting_reason("again", T0 + later) == (
-            "0/1 nodes: 1 insufficient cpu; preemption: it may preempt later if still pending"
+            "0/1 nodes are available: 1 Insufficient cpu. preemption: may preempt later if still pending."
         )
     assert Explainer(cluster.engine).lasting_reason("nobody", T0 + 130) == ""
 
 
 def test_one_whose_promise_cannot_break_is_given_no_number_of_seconds() -> None:
-    assert until_needed(math.inf, 10.0) == "may preempt nobody while its promise cannot break as things stand"
+    assert until_needed(math.inf, 10.0) == "may not preempt while its promise cannot break as things stand"
     assert until_needed(90.0, 10.0) == "may preempt in 80.0 s if still pending"
 
 
@@ -237,7 +248,10 @@ def test_one_that_can_be_placed_nowhere_is_told_the_same_for_ever() -> None:
         for seconds in (100.0, 300.0, 3000.0):
             later = Explainer(cluster.engine).explain(uid, T0 + seconds)
             assert later is not None
-            assert later.lasting() == "0/1 nodes: 1 insufficient cpu; preemption: no node could serve it"
+            assert later.lasting() == (
+                "0/1 nodes are available: 1 Insufficient cpu. "
+                "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+            )
 
 
 def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:
@@ -250,7 +264,7 @@ def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:
 
     def said(uid: str, at: float) -> str:
         cluster.engine.run(T0 + at)
-        return explainer.reason(uid, T0 + at).split("; ", 2)[2]
+        return explainer.reason(uid, T0 + at).split(". ", 2)[2]
 
     cluster.engine.unready(uid, T0 + 100)
     cluster.engine.gone(uid, T0 + 100)
@@ -259,14 +273,14 @@ def test_whoever_is_late_says_that_its_class_is_overloaded() -> None:
     cluster.engine.wake("again")
     cluster.engine.run(T0 + 140)
     # Silver (0.9) ran for 100 s: entitled to 111.1 s, alpha 10 s. It is late at 141.1 s, and below 0.045 at 2222 s.
-    assert explainer.reason("again", T0 + 140).endswith("left alone")
-    assert said("again", 150) == "lost: its class is overloaded"
-    assert said("again", 2200) == "lost: its class is overloaded"
-    assert said("again", 2300) == "starving: its class is overloaded"
+    assert explainer.reason("again", T0 + 140).endswith("keep their promise).")
+    assert said("again", 150) == "lost: its class is overloaded."
+    assert said("again", 2200) == "lost: its class is overloaded."
+    assert said("again", 2300) == "starving: its class is overloaded."
     never_ran, above = cluster.count + 1, cluster.count + 2
     cluster.wait(SILVER, 4000, at=2300)
-    assert said(f"p{never_ran}", 2301) == "its class is overloaded"
-    assert said(f"p{never_ran}", 2400) == "starving: its class is overloaded"
+    assert said(f"p{never_ran}", 2301) == "its class is overloaded."
+    assert said(f"p{never_ran}", 2400) == "starving: its class is overloaded."
     cluster.wait(BRONZE, 4000, at=2400)
     assert not said_of_overload(explainer.reason(f"p{above}", T0 + 2400))
 
@@ -289,11 +303,13 @@ def test_preemption_policy_never() -> None:
     cluster = Cluster()
     cluster.host("a")
     cluster.put("a", BRONZE, 4000)
-    assert str(cluster.wait(GOLD, 1000, never=True)).endswith("preemption: its preemptionPolicy is Never")
+    assert str(cluster.wait(GOLD, 1000, never=True)).endswith("preemption: not eligible due to preemptionPolicy=Never.")
 
 
 def test_no_nodes_at_all() -> None:
-    assert str(Cluster().wait(GOLD, 1)) == "0/0 nodes: none at all; preemption: no node could serve it"
+    assert str(Cluster().wait(GOLD, 1)) == (
+        "no nodes available to schedule pods. preemption: Preemption is not helpful for scheduling."
+    )
 
 
 def test_room_that_came_after_the_pass_is_said() -> None:
@@ -302,7 +318,7 @@ def test_room_that_came_after_the_pass_is_said() -> None:
     uid = cluster.put("a", GOLD, 4000)
     cluster.wait(SILVER, 1000)
     cluster.engine.gone(uid, T0 + 101)
-    assert Explainer(cluster.engine).reason("p2", T0 + 101).startswith("0/1 nodes: 1 have had room since")
+    assert Explainer(cluster.engine).reason("p2", T0 + 101).startswith("0/1 nodes are available: 1 node(s) have become")
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -335,7 +351,7 @@ def test_a_reason_leaves_what_decisions_are_based_on_as_it_was() -> None:
     names = ("instances", "slots", "hosts", "ceilings", "requests", "kinds", "queue", "free", "tallies", "conditions")
     before = [engine.tables.tb[name].tobytes() for name in names], engine.tables.tb.control.tobytes()
     for uid in [uid for uid, one in engine.pods.items() if one.state == types.WAITING]:
-        assert re.match(r"0/1 nodes: ", Explainer(engine).reason(uid, T0 + chaos.t))
+        assert re.match(r"0/1 nodes are available: ", Explainer(engine).reason(uid, T0 + chaos.t))
     assert before == ([engine.tables.tb[name].tobytes() for name in names], engine.tables.tb.control.tobytes())
 
 
@@ -372,12 +388,12 @@ def test_a_kind_on_5000_nodes_takes_few_calls_and_once_one_for_each_taint() -> N
         (
             DisruptionLimits(1, 200.0),
             preemption.TOO_MANY,
-            ["disrupted 1 times of at most 1 in 3m20s; the next one in 110 s at the earliest"],
+            ["disrupted 1 times, at most 1 in 3m20s are allowed; the next one in 110 s at the earliest"],
         ),
         (
             DisruptionLimits(cooldown=300.0),
             preemption.COOLING,
-            ["cooldown of 5m after a disruption: begins when 1 of its pods are ready again"],
+            ["cooldown of 5m after a disruption: it starts when 1 of its pods are ready again"],
         ),
         (
             DisruptionLimits(hours=(Hours(("Mon",), 0, 1),)),
@@ -387,7 +403,7 @@ def test_a_kind_on_5000_nodes_takes_few_calls_and_once_one_for_each_taint() -> N
         (
             DisruptionLimits(min_running=500.0),
             preemption.PROTECTED,
-            ["no pod is disrupted in its first 8m20s on a node"],
+            ["no pod is preempted in its first 8m20s on a node"],
         ),
     ],
 )

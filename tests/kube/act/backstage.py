@@ -1,4 +1,4 @@
-"""A term of leadership as it is, in virtual time: mirror, feed, engine and those who act; only the API server is
+"""A leader's session as it is, in virtual time: mirror, feed, engine and those who act; only the API server is
 played, and what a watch would tell is told by the test."""
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, NotSent
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.leader_session import LeaderSession, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts
 from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     DEVICE_CLASS,
     POD,
@@ -32,7 +33,6 @@ from slacktide.kube.resources.objects import (
     ServiceClassSpec,
 )
 from slacktide.kube.resources.pod_groups import POD_GROUP
-from slacktide.kube.term import Term, Tools
 from slacktide.kube.translate.pod_groups import KUBERNETES
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -144,30 +144,30 @@ class Backstage:
         self.clock: Callable[[], float] = lambda: NOW + loop.time()
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("high", 1), ("low", 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))
+            self.mirror.on_class_update(ServiceClass(Metadata(name), ServiceClassSpec(0.9, rank, namespaces=("*",))))
         for source in SOURCES:
             self.mirror.pod_groups.listed(source)
-        self.term: Term
+        self.session: LeaderSession
         self._bodies = self.server.pods
         self.server.tells = self._changed
 
     def lead(self) -> None:
         """A new leader."""
         connection = cast("Any", self.server)
-        tools = Tools(
+        replica = ReplicaContext(
             connection, self.config, self.mirror, Watches(connection, self.mirror),
             EventRecorder(connection, "slacktide", "test"), self.clock, lambda: True, Counts(), LedgerCounts(),
             lambda _decision: None,
         )  # fmt: skip
         self.mirror._followers.clear()
-        self.term = Term(tools, Engine(self.config))
-        self.term.take_over({})
+        self.session = LeaderSession(replica, Engine(self.config))
+        self.session.take_over({})
 
     @asynccontextmanager
     async def leading(self, *, telling: bool = False) -> AsyncIterator[None]:
         """While it leads; passes are the test's. ``telling``: and tells pods why they wait."""
         self.lead()
-        at_work = (self.term.actor, self.term.ledger, *([self.term.reporter] if telling else ()))
+        at_work = (self.session.actor, self.session.ledger, *([self.session.reporter] if telling else ()))
         tasks = [asyncio.create_task(one.run()) for one in at_work]
         try:
             yield
@@ -180,15 +180,15 @@ class Backstage:
     async def decide(self, passes: int = 1, pause: float = 1.0) -> None:
         """Passes, with a ``pause`` after each for what comes of it."""
         for _ in range(passes):
-            with self.term.gate.closed():
-                for _ in self.term._pass():
+            with self.session.gate.closed():
+                for _ in self.session._pass():
                     pass
             await asyncio.sleep(pause)
 
     def node(self, name: str, cores: int = 4, **more: Any) -> None:
         labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": name}
         amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "110"}
-        self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts, **more))
+        self.mirror.on_node_update(made_objects.node(name, labels=labels, allocatable=amounts, **more))
 
     def gang(self, name: str = "g", least: int = 2, **more: Any) -> None:
         spec = {"schedulingPolicy": {"gang": {"minCount": least}}} | more
@@ -218,16 +218,18 @@ class Backstage:
         if body := self._bodies.get(name):
             for part, fields in news.items():
                 body[part] |= fields
-            self.mirror.see_pod(Lightening()(made_objects.decoded(POD, body)))
+            self.mirror.on_pod_update(Lightening()(made_objects.decoded(POD, body)))
 
     def gpus(self, node: str, *names: str) -> None:
         """A node offers devices of the class gpu."""
-        self.mirror.devices.see_class(
+        self.mirror.devices.on_class_update(
             made_objects.decoded(DEVICE_CLASS, {"metadata": {"name": "gpu", "resourceVersion": "1"}, "spec": {}})
         )
         pool = {"name": node, "generation": 1, "resourceSliceCount": 1}
         spec = {"driver": "d", "pool": pool, "nodeName": node, "devices": [{"name": one} for one in names]}
-        self.mirror.devices.see_slice(made_objects.decoded(RESOURCE_SLICE, {"metadata": {"name": node}, "spec": spec}))
+        self.mirror.devices.on_slice_update(
+            made_objects.decoded(RESOURCE_SLICE, {"metadata": {"name": node}, "spec": spec})
+        )
 
     def claim(self, name: str) -> dict[str, Any]:
         """A claim on one GPU; what a pod's spec says to use it."""
@@ -235,7 +237,7 @@ class Backstage:
         requests = [{"name": "r", "exactly": {"deviceClassName": "gpu", "count": 1}}]
         body = {"metadata": metadata, "spec": {"devices": {"requests": requests}}, "status": {}}
         self.server.claims[name] = body
-        self.mirror.devices.see_claim(made_objects.decoded(RESOURCE_CLAIM, body))
+        self.mirror.devices.on_claim_update(made_objects.decoded(RESOURCE_CLAIM, body))
         return {"resourceClaims": [{"name": name, "resourceClaimName": name}]}
 
     def low(self, name: str, node: str, cores: int = 4, group: str = "") -> None:
@@ -249,7 +251,7 @@ class Backstage:
     def gone(self, *names: str) -> None:
         for name in names:
             self._bodies.pop(name, None)
-            self.mirror.drop_pod(Identity("shop", name, name, ""), None)
+            self.mirror.on_pod_delete(Identity("shop", name, name, ""), None)
 
 
 def played(

@@ -10,12 +10,13 @@ from types import SimpleNamespace
 from typing import Any
 
 from kube.act.backstage import Backstage, played
+from slacktide.engine.explain.preemption import PROMISE
 from slacktide.kube.client.http import ApiError
-from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.feed import fed_pod
-from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Told
-from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec, WrittenMetadata
-from slacktide.kube.term import FEW, LOOK_SECONDS, TOGETHER, TOLD_A_SECOND
+from slacktide.kube.leader_session import FEW, LOOK_SECONDS, TOGETHER, TOLD_A_SECOND
+from slacktide.kube.publish.conditions import AGAIN_A_SECOND, AGAIN_SECONDS, Reported
+from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WindowSpec
 from support.calls import calls_of
 
 CROWD = 3 * FEW
@@ -28,22 +29,22 @@ async def crowded(house: Backstage) -> None:
     for number in range(CROWD):
         house.pod(f"waits-{number}", cores=3)
     await house.decide(2)
-    assert house.term.engine.count_waiting() == CROWD
-    assert not house.term.feed.woken
+    assert house.session.engine.count_waiting() == CROWD
+    assert not house.session.feed.woken
     tell_all(house)
 
 
 def tell_all(house: Backstage, count: int = CROWD) -> None:
-    now, reporter = house.clock(), house.term.reporter
+    now, reporter = house.clock(), house.session.reporter
     reporter._due.clear()
     reporter._old.clear()
-    reporter._told.update({f"waits-{number}": Told(now, "no room", True) for number in range(count)})
+    reporter._reported.update({f"waits-{number}": Reported(now, "no room", True) for number in range(count)})
 
 
 @asynccontextmanager
 async def in_turn(house: Backstage) -> AsyncIterator[None]:
     """While those who wait are looked at beside passes."""
-    task = asyncio.create_task(house.term._tell_in_turn())
+    task = asyncio.create_task(house.session._tell_in_turn())
     try:
         yield
         assert not task.done()
@@ -61,14 +62,14 @@ def test_a_pass_looks_at_who_came_since_the_one_before() -> None:
         async with house.leading():
             await crowded(house)
             house.pod("late", cores=2)
-            waits = house.term.feed.pods["late"]
+            waits = house.session.feed.pods["late"]
             async with in_turn(house):
                 await asyncio.sleep(ROUND)
                 assert waits.queue == fed_pod.ACTIVE  # its first pass is still to come
-                assert not house.term.reporter._due
-            assert calls_of(lambda: [None for _ in house.term._pass()]) < CROWD
+                assert not house.session.reporter._due
+            assert calls_of(lambda: [None for _ in house.session._pass()]) < CROWD
             assert waits.queue == fed_pod.UNSCHEDULABLE
-            assert house.term.reporter._due.keys() == {"late"}
+            assert house.session.reporter._due.keys() == {"late"}
 
     played(play)
 
@@ -79,8 +80,8 @@ def test_all_who_wait_have_their_turn_again_without_anything_happening() -> None
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
-            reporter, passes = house.term.reporter, house.term.engine.tables.tb.control["batch"]
-            house.term._work.clear()
+            reporter, passes = house.session.reporter, house.session.engine.tables.tb.control["batch"]
+            house.session._work.clear()
             async with in_turn(house):
                 await asyncio.sleep(AGAIN_SECONDS - 1.0)
                 assert not reporter._old
@@ -91,11 +92,11 @@ def test_all_who_wait_have_their_turn_again_without_anything_happening() -> None
                     assert seen[-1] - seen[-2] <= 2 * TOGETHER
                     assert len(seen) <= (ROUND + 1.0) * TOLD_A_SECOND / TOGETHER
                 tell_all(house)
-                reporter._told["waits-7"] = Told(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
+                reporter._reported["waits-7"] = Reported(house.clock() - AGAIN_SECONDS - 1.0, "no room", True)
                 await asyncio.sleep(ROUND)
                 assert reporter._old.keys() == {"waits-7"}
-            assert not house.term._work.is_set()
-            assert house.term.engine.tables.tb.control["batch"] == passes
+            assert not house.session._work.is_set()
+            assert house.session.engine.tables.tb.control["batch"] == passes
 
     played(play)
 
@@ -104,7 +105,7 @@ def test_few_who_wait_are_looked_at_by_passes_alone() -> None:
     async def play(house: Backstage) -> None:
         async with house.leading():
             await crowded(house)
-            reporter = house.term.reporter
+            reporter = house.session.reporter
             async with in_turn(house):
                 await asyncio.sleep(AGAIN_SECONDS + ROUND)
                 assert len(reporter._old) == CROWD
@@ -174,7 +175,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
         async with house.leading(telling=True):
             window = WindowSpec(rolling="1h", budget="whole")
             patient = ServiceClassSpec(0.5, 2, namespaces=("*",), window=window)
-            house.mirror.see_class(ServiceClass(WrittenMetadata("patient"), patient))
+            house.mirror.on_class_update(ServiceClass(Metadata("patient"), patient))
             house.node("a")
             house.pod("first")
             await house.decide()
@@ -183,7 +184,7 @@ def test_what_is_written_stays_while_only_time_passes() -> None:
             told.clear()
             reasons = set()
             for _ in range(3):
-                reasons.add(house.term.reporter._explainer.reason("waits", house.clock()))
+                reasons.add(house.session.reporter._explainer.reason("waits", house.clock()))
                 await asyncio.sleep(AGAIN_SECONDS + 1.0)
                 await house.decide()
             assert len(reasons) == 3
@@ -207,7 +208,7 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
             await house.decide()
             house.pod("waits", cores=3)
             await house.decide()
-            assert "waits" in house.term.reporter._told
+            assert "waits" in house.session.reporter._reported
             house.node("small", cores=1)
             await asyncio.sleep(AGAIN_SECONDS)
             house.server.refuses = refuses
@@ -215,11 +216,11 @@ def test_a_reason_that_could_not_be_told_again_waits_its_turn() -> None:
                 told.clear()
                 await house.decide(pause=0.5)
                 assert told.count("waits") == 1  # tried, and not again until somebody looks
-                assert not house.term.reporter._due
+                assert not house.session.reporter._due
             house.server.refuses = lambda _kind, name: told.append(name)
             await house.decide(pause=0.5)
-            said = house.term.reporter._told["waits"].reason
-            assert "0/2 nodes" in said
+            said = house.session.reporter._reported["waits"].reason
+            assert "0/2 nodes are available" in said
             told.clear()
             await house.decide(pause=5.0)
             assert "waits" not in told
@@ -238,10 +239,10 @@ def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
                 told.append((house.clock(), said))
 
         async with house.leading(telling=True):
-            house.term.reporter._recorder = SimpleNamespace(record=note)  # type: ignore[assignment]
+            house.session.reporter._recorder = SimpleNamespace(record=note)  # type: ignore[assignment]
             window = WindowSpec(rolling="1h", budget="whole")
             soon = ServiceClassSpec(0.985, 1, namespaces=("*",), window=window)
-            house.mirror.see_class(ServiceClass(WrittenMetadata("soon"), soon))
+            house.mirror.on_class_update(ServiceClass(Metadata("soon"), soon))
             house.node("a")
             house.pod("first", cls="soon", owner="soon")
             await house.decide()
@@ -250,10 +251,10 @@ def test_that_it_may_preempt_by_now_is_told_with_the_next_pass() -> None:
             for _ in range(6):  # the watchdog's passes
                 await house.decide()
                 await asyncio.sleep(10.0)
-            margin = 54.0 - house.term.engine.config.qos.alpha - 10.0
+            margin = 54.0 - house.session.engine.config.qos.alpha - 10.0
             assert [int(at - began) // 11 for at, _ in told] == [0, 1 + int(margin) // 11]
-            assert told[0][1].endswith(f"preemption: it may preempt from {instant(began + margin)} on if still pending")
-            assert told[1][1].endswith("preemption: 1 candidate kept their promise only if left alone")
+            assert told[0][1].endswith(f"preemption: may preempt from {instant(began + margin)} on if still pending.")
+            assert told[1][1].endswith(f"(1 {PROMISE}).")
 
     played(play, "qos-driven", "triage")
 

@@ -156,9 +156,9 @@ async def ends_well(house: Backstage, play: Play) -> None:
             members = {name for name, of in play.group_of.items() if of == group}
             if len(members) < 2:
                 left -= members
-        assert not left, {one: house.term.feed.pods[one] for one in left}
-        assert house.term.actor._muster.groups() == []
-        assert house.term.actor.nominations == {}
+        assert not left, {one: house.session.feed.pods[one] for one in left}
+        assert house.session.actor._gangs.groups() == []
+        assert house.session.actor.nominations == {}
 
 
 @pytest.mark.parametrize("first", range(0, 40, 10))

@@ -37,8 +37,8 @@ def test_a_pod_group_that_is_deleted_while_its_pods_wait_for_victims_is_not_boun
             await house.decide(2, pause=0.0)
             await house.decide()
             assert house.server.bindings == {}
-            assert house.term.feed.pods["p0"].problem.endswith("does not exist")
-            assert house.term.actor.nominations == {}
+            assert house.session.feed.pods["p0"].problem.endswith("does not exist")
+            assert house.session.actor.nominations == {}
             house.gang()
             await house.decide()
             assert house.server.bindings.keys() == {"p0", "p1"}
@@ -75,7 +75,7 @@ def test_nobody_is_evicted_for_a_pod_that_is_being_deleted() -> None:
             house.pod("p0", goes=True)
             await house.decide()
             assert house.server.evicted == []
-            assert house.term.engine.pods["low-a"].state == types.PLACED
+            assert house.session.engine.pods["low-a"].state == types.PLACED
 
     played(play)
 
@@ -134,9 +134,9 @@ def test_pods_whose_decisions_were_given_up_in_their_pass_come_again() -> None:
             house.gang()
             for name in ("p0", "p1"):
                 house.pod(name, "g")
-                house.term.feed.pods[name].failures = 5
-            reserve, left = house.term.actor.devices.reserve, ["its devices are gone"]
-            house.term.actor.devices.reserve = lambda uid, host: left.pop() if left else reserve(uid, host)  # type: ignore[method-assign]
+                house.session.feed.pods[name].failures = 5
+            reserve, left = house.session.actor.devices.reserve, ["its devices are gone"]
+            house.session.actor.devices.reserve = lambda uid, host: left.pop() if left else reserve(uid, host)  # type: ignore[method-assign]
             await house.decide()
             assert house.server.bindings == {}
             await asyncio.sleep(60.0)
@@ -155,14 +155,14 @@ def test_room_of_victims_that_stay_is_nobody_elses() -> None:
             house.low("low-a", "a")
             house.pod("first", cores=2)
             house.pod("second", cores=2, cls="low")
-            reserve = house.term.actor.devices.reserve
-            house.term.actor.devices.reserve = lambda uid, host: (  # type: ignore[method-assign]
+            reserve = house.session.actor.devices.reserve
+            house.session.actor.devices.reserve = lambda uid, host: (  # type: ignore[method-assign]
                 "its devices are gone" if uid == "first" else reserve(uid, host)
             )
             await house.decide()
             assert house.server.evicted == []
             assert house.server.bindings == {}
-            assert house.term.engine.pods["low-a"].state == types.PLACED
+            assert house.session.engine.pods["low-a"].state == types.PLACED
 
     played(play)
 
@@ -181,7 +181,7 @@ def test_what_a_pods_status_says_of_its_place_is_in_order_and_tried_again() -> N
             await asyncio.sleep(30.0)
             assert failures == []
             assert {name: said[-1] for name, said in house.server.nominated.items()} == {"p0": "", "p1": ""}
-            assert house.term.engine.preferred == {}
+            assert house.session.engine.preferred == {}
 
     played(play)
 
@@ -207,9 +207,9 @@ def test_an_adopted_place_that_is_given_up_is_taken_out_of_the_status(monkeypatc
         async with house.leading():
             await house.decide()
             assert house.server.nominated == {"early": [""], "late": [""]}
-            assert house.term.engine.preferred == {}
+            assert house.session.engine.preferred == {}
             house.pod("late", nominated="a")
-            assert house.term.engine.preferred == {"late": "a"}, "that is somebody else's"
+            assert house.session.engine.preferred == {"late": "a"}, "that is somebody else's"
 
     played(play)
 
@@ -221,7 +221,7 @@ def test_a_new_leader_gives_up_what_of_a_group_cannot_be_completed() -> None:
         house.pod("p0", "g", nominated="a")
         house.pod("p1", "g")
         async with house.leading():
-            assert house.term.actor._keeps_a_place("p0")
+            assert house.session.actor._keeps_a_place("p0")
             await house.decide()
             assert (house.server.bindings, house.server.nominated) == ({}, {"p0": [""]})
             house.pod("p0", "g")
@@ -245,7 +245,7 @@ def test_who_gives_up_its_place_while_the_others_get_theirs_takes_them_along() -
             for i in range(5):
                 house.pod(f"p{i}", "g")
             await house.decide()
-            assert [len(one.outstanding) for one in house.term.actor.nominations.values()] == [1, 1]
+            assert [len(one.outstanding) for one in house.session.actor.nominations.values()] == [1, 1]
             house.node("a", 12, unschedulable=True)
             house.gone("low")
             await house.decide(3)
@@ -268,10 +268,10 @@ def test_places_found_at_once_are_given_up_together(monkeypatch: pytest.MonkeyPa
             monkeypatch.setattr(
                 DeviceAllocator, "reserve", lambda *found: refusals.pop() if refusals else reserve(*found)
             )
-            with house.term.gate.closed():
-                house.term.actor.look_again(everybody=True)
+            with house.session.gate.closed():
+                house.session.actor.look_again(everybody=True)
             await asyncio.sleep(0)
             assert house.server.bindings == {}
-            assert types.PLACED not in [house.term.engine.pods[name].state for name in ("p0", "p1")]
+            assert types.PLACED not in [house.session.engine.pods[name].state for name in ("p0", "p1")]
 
     played(play)

@@ -31,9 +31,9 @@ def test_a_gang_that_shares_a_claim_starts_on_the_node_whose_device_it_gets() ->
             assert devices(house, "c") == [(node, "x")]
             assert users(house, "c") == {"p0", "p1", "p2"}
             assert house.mirror.devices.in_use.promised == {}
-            assert {one.spec for one in house.term.engine.pods.values()} <= house.term.engine.specs.keys()
-            for one in house.term.engine.pods.values():
-                spec = house.term.engine.specs[one.spec]
+            assert {one.spec for one in house.session.engine.pods.values()} <= house.session.engine.specs.keys()
+            for one in house.session.engine.pods.values():
+                spec = house.session.engine.specs[one.spec]
                 assert not spec.placement.rules, "once it is bound it asks for nothing but what it takes"
 
     played(play)
@@ -77,7 +77,7 @@ def test_a_claim_that_is_shared_waits_with_its_gang_for_victims() -> None:
                 house.pod(name, "g", cores=1, **uses)
             await house.decide()
             assert house.server.evicted == ["low"]
-            assert house.term.engine.pods["low"].state == types.LEAVING
+            assert house.session.engine.pods["low"].state == types.LEAVING
             assert house.server.bindings == {}
             owner = house.mirror.devices.in_use.promised["c"]
             house.gone(owner)

@@ -22,15 +22,15 @@ def test_workloads_that_go_meanwhile_are_passed_over(monkeypatch: pytest.MonkeyP
             for number in range(WORKLOADS):
                 house.pod(f"waits-{number}")
             looked_at: list[int] = []
-            see = house.term.losses.see
+            see = house.session.losses.see
 
             def noted(found: Overview) -> None:
                 looked_at.append(len(found.controllers))
                 see(found)
 
-            monkeypatch.setattr(house.term.losses, "see", noted)
+            monkeypatch.setattr(house.session.losses, "see", noted)
             began = house.clock()
-            task = asyncio.create_task(house.term._housekeeper._look_at_all())
+            task = asyncio.create_task(house.session._housekeeper._look_at_all())
             while not looked_at:
                 await asyncio.sleep(0)
             house.gone(*(f"waits-{number}" for number in range(TOGETHER, WORKLOADS - 1)))
@@ -54,9 +54,9 @@ def test_vacant_instances_are_retired_in_their_round(monkeypatch: pytest.MonkeyP
 
             monkeypatch.setattr(housekeeping, "retire_vacant", first_of)
             changed: list[str] = []
-            monkeypatch.setattr(house.term, "changed", changed.append)
-            await house.term._housekeeper._look_at_all()
-            assert asked == list(house.term.engine.controllers)
+            monkeypatch.setattr(house.session, "changed", changed.append)
+            await house.session._housekeeper._look_at_all()
+            assert asked == list(house.session.engine.controllers)
             assert changed == asked[::TOGETHER]
 
     played(play)
@@ -71,12 +71,12 @@ def test_with_an_owner_that_nobody_watches_goes_its_ledger_which_is_asked_for() 
             for owner in ("gone", "there", "busy"):
                 house.pod(f"{owner}-1", owner=owner)
             house.gone("gone-1", "there-1")
-            controllers, vacancy = house.term.feed.controllers, house.config.kube.vacancy
+            controllers, vacancy = house.session.feed.controllers, house.config.kube.vacancy
             ledgers = {one.name: one.ledger for one in controllers.targets.values()}
             house.server.ledgers_left = {ledgers["there"]}
             problem: Exception | None = Unreachable("the network is away")
             house.server.refuses = lambda kind, _name: problem if kind == "ledger" else None
-            looking = asyncio.create_task(house.term._housekeeper.run())
+            looking = asyncio.create_task(house.session._housekeeper.run())
             await asyncio.sleep(vacancy - 2.0)
             assert not house.server.asked_for  # their successors may still come
             await asyncio.sleep(6.5)

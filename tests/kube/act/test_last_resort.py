@@ -6,7 +6,8 @@ import pytest
 
 from kube.act.backstage import Backstage, played
 from slacktide.kube.client.http import ApiError
-from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec, WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.resources.custom_resources import ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.objects import POD_DISRUPTION_BUDGET
 from support import made_objects
 
@@ -14,7 +15,7 @@ from support import made_objects
 def guarded(house: Backstage, left: int, before: bool = True) -> None:
     """A node that a low pod fills, and a budget that lets it go or not, of which the API server knows better."""
     spec = ServiceClassSpec(0.9, 1, namespaces=("*",), before_budgets=before)
-    house.mirror.see_class(ServiceClass(WrittenMetadata("high"), spec))
+    house.mirror.on_class_update(ServiceClass(Metadata("high"), spec))
     budget(house, left)
     house.node("a")
     house.pod("low", node="a", cls="low", labels={"app": "web"}, owner="web")
@@ -25,7 +26,7 @@ def guarded(house: Backstage, left: int, before: bool = True) -> None:
 def budget(house: Backstage, left: int) -> None:
     spec = {"selector": {"matchLabels": {"app": "web"}}}
     body = {"metadata": {"name": "web", "namespace": "shop"}, "spec": spec, "status": {"disruptionsAllowed": left}}
-    house.mirror.see_budget(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
+    house.mirror.on_budget_update(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def test_who_cannot_be_bound_waits_and_others_are_bound(
         async with house.leading():
             await house.decide()
             assert house.server.bindings == {"good": "a"}
-            assert house.term.engine.pods["bad"].state in (types.ASLEEP, types.WAITING)
+            assert house.session.engine.pods["bad"].state in (types.ASLEEP, types.WAITING)
             assert house.mirror.barrier.counts == {("Pod", DEFECT): 1}
             await house.decide(2)
             house.pod("later", cores=1)
@@ -70,8 +70,8 @@ def test_a_victim_that_cannot_be_evicted_stays_and_others_go(
             house.gone("low-good")
             await house.decide()
             assert "good" in house.server.bindings.values(), "who had to wait for it is bound"
-            assert house.term.engine.pods["low-bad"].state == types.PLACED, "it stays"
-            assert house.term.actor.counts.evictions_refused >= 1
+            assert house.session.engine.pods["low-bad"].state == types.PLACED, "it stays"
+            assert house.session.actor.counts.evictions_refused >= 1
 
     played(play)
     assert defects
@@ -88,9 +88,9 @@ def test_whose_reason_cannot_be_told_keeps_nobody_from_hearing_his(
             house.pod(name)
         async with house.leading(telling=True):
             await house.decide()
-            told = {key[0].name for key in house.term._tools.recorder._known if key[1] == "FailedScheduling"}
+            told = {key[0].name for key in house.session._replica.recorder._known if key[1] == "FailedScheduling"}
             assert told == {"good", "better"}
-            unusable = {key[0].name for key in house.term._tools.recorder._known if key[1] == "Unusable"}
+            unusable = {key[0].name for key in house.session._replica.recorder._known if key[1] == "Unusable"}
             assert unusable == {"bad"}, "and an event says so"
 
     played(play)
@@ -103,10 +103,10 @@ def test_a_new_leader_tells_of_what_was_set_aside_while_nobody_led() -> None:
             problem = Malformed("shop", name, name, "1", "found more levels than can be read", reason=TOO_DEEP)
             house.mirror.barrier.unreadable(RESOURCE_CLAIM, problem)
         async with house.leading():
-            (told,) = house.term._tools.recorder._known.values()
+            (told,) = house.session._replica.recorder._known.values()
             assert (told.reference.kind, told.reference.name, told.reason) == ("ResourceClaim", "deep", "Unusable")
-            assert told.note == "set aside until it changes: found more levels than can be read"
+            assert told.note == "ignored until it changes: found more levels than can be read"
             house.mirror.barrier.unreadable(POD, Malformed("shop", "p", "p", "1", "spec: no"))
-            assert len(house.term._tools.recorder._known) == 2, "and of what is set aside later"
+            assert len(house.session._replica.recorder._known) == 2, "and of what is set aside later"
 
     played(play)

@@ -81,7 +81,7 @@ def test_patience_begins_when_a_resize_is_first_seen_to_wait_and_again_when_it_a
         ("StatefulSet", "Move", f"annotation {ON_RESIZE}: found 'Move', expected move or stay"),
         ("", "", NOBODY_MAKES_IT_ANEW),
         ("", "move", ""),
-        ("DaemonSet", "move", "a DaemonSet would create it anew on the same node"),
+        ("DaemonSet", "move", "its DaemonSet would create it again on the same node"),
     ],
 )
 def test_a_pod_is_moved_only_if_it_comes_back_elsewhere_and_nobody_objects(owner: str, said: str, why: str) -> None:

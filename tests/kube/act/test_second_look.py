@@ -14,7 +14,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import another_host
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.reservations import Nomination, Reservations
-from slacktide.kube.act.second_look import settled
+from slacktide.kube.act.second_look import take_free_nodes
 from slacktide.model import Placement, Preference, Rule, ServiceClass, Topology
 from slacktide.model.placement import HOST
 from slacktide.state.spec import Spec
@@ -71,7 +71,11 @@ class Scene:
         return found
 
     def look(
-        self, *, everybody: bool = True, now: float = LATER + 5.0, how: Callable[..., Iterator[Decision]] = settled
+        self,
+        *,
+        everybody: bool = True,
+        now: float = LATER + 5.0,
+        how: Callable[..., Iterator[Decision]] = take_free_nodes,
     ) -> list[tuple[str, str]]:
         return [(one.uid, one.host) for one in how(self.engine, self.reservations, now, everybody=everybody)]
 
@@ -279,7 +283,7 @@ class Play:
 def test_it_finds_what_looking_at_each_place_finds() -> None:
     moved = stayed = 0
     for seed in range(60):
-        fast, slow = Play(seed, settled), Play(seed, plain)
+        fast, slow = Play(seed, take_free_nodes), Play(seed, plain)
         for _ in range(40):
             fast.step()
             slow.step()

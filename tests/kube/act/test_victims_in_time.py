@@ -28,7 +28,7 @@ def test_evictions_that_wait_for_their_turn_cost_nobody_its_place(monkeypatch: p
             await house.decide(pause=0.0)
             began = house.clock()
             while len(house.server.evicted) < MANY:
-                assert house.term.actor.counts.given_up == 0
+                assert house.session.actor.counts.given_up == 0
                 for name in set(house.server.evicted) & house.server.pods.keys():
                     house.gone(name)
                 await asyncio.sleep(1.0)
@@ -37,7 +37,7 @@ def test_evictions_that_wait_for_their_turn_cost_nobody_its_place(monkeypatch: p
             house.gone(*(set(house.server.evicted) & house.server.pods.keys()))
             await asyncio.sleep(patience)
             assert house.server.bindings.keys() == {f"high-{number}" for number in range(MANY)}
-            assert house.term.actor.counts.given_up == house.term.actor.counts.spared == 0
+            assert house.session.actor.counts.given_up == house.session.actor.counts.spared == 0
 
     played(play)
 
@@ -52,11 +52,11 @@ def test_a_victim_that_does_not_go_has_its_grace_and_the_patience_from_when_it_w
             while not house.server.evicted:
                 await asyncio.sleep(0.01)
             await asyncio.sleep(50.0 + house.config.kube.victim_patience - 2.0)
-            assert house.term.actor.nominations.keys() == {"high"}
+            assert house.session.actor.nominations.keys() == {"high"}
             await asyncio.sleep(4.0)
-            assert house.term.actor.nominations.keys() == set()
-            assert house.term.actor.counts.given_up == 1
-            assert house.term.engine.pods["high"].state != types.PLACED
+            assert house.session.actor.nominations.keys() == set()
+            assert house.session.actor.counts.given_up == 1
+            assert house.session.engine.pods["high"].state != types.PLACED
 
     played(play)
 
@@ -69,11 +69,11 @@ def test_two_places_that_wait_for_one_victim_are_both_given_up_where_it_does_not
         house.pod("two", cores=2)
         async with house.leading():
             await house.decide()
-            assert house.term.actor.nominations.keys() == {"one", "two"}
+            assert house.session.actor.nominations.keys() == {"one", "two"}
             assert house.server.evicted == ["low"]
             await asyncio.sleep(10.0 + house.config.kube.victim_patience + 3.0)
-            assert house.term.actor.nominations.keys() == set()
-            assert house.term.actor.counts.given_up == 2
+            assert house.session.actor.nominations.keys() == set()
+            assert house.session.actor.counts.given_up == 2
             await house.decide(3)
             assert house.server.bindings == {}
             house.gone("low")
@@ -96,11 +96,11 @@ def test_a_victim_whose_deletion_others_began_before_its_turn_has_its_time_from_
             house.node("new")
             house.pod("low", "", "a", cls="low", terminationGracePeriodSeconds=10, goes=True)
             await house.decide(pause=0.0)
-            assert house.term.actor.nominations == {}
-            assert house.term.engine.pods["low"].state == types.LEAVING
+            assert house.session.actor.nominations == {}
+            assert house.session.engine.pods["low"].state == types.LEAVING
             await asyncio.sleep(10.0 + house.config.kube.victim_patience + 3.0)
             assert house.server.bindings == {"high": "new"}
             assert house.server.evicted == []
-            assert house.term.engine.pods["low"].state == types.PLACED
+            assert house.session.engine.pods["low"].state == types.PLACED
 
     played(play)

@@ -22,7 +22,7 @@ def full(house: Backstage, nodes: str) -> None:
 
 
 def states(house: Backstage) -> set[int]:
-    return {one.state for uid, one in house.term.engine.pods.items() if uid.startswith("low")}
+    return {one.state for uid, one in house.session.engine.pods.items() if uid.startswith("low")}
 
 
 def test_all_of_a_group_are_evicted_wherever_they_are() -> None:
@@ -73,14 +73,16 @@ def test_where_one_eviction_is_refused_those_that_were_not_told_stay(monkeypatch
 
             house.server.refuses = refuses
             said: list[str] = []
-            monkeypatch.setattr(house.term.actor.recorder, "record", lambda _of, _why, note, **_: said.append(note))
+            monkeypatch.setattr(house.session.actor.recorder, "record", lambda _of, _why, note, **_: said.append(note))
             house.pod("p", cores=3)
             await house.decide()
             assert len(refused) == 1
             assert house.server.evicted == []
             assert states(house) == {types.PLACED}
             (why,) = [one for one in said if "is not evicted" in one]
-            assert why.endswith("of its pod group shop/g (podgroups.scheduling.k8s.io), 0 went already, and 2 stay")
+            assert why.endswith(
+                "of its pod group shop/g (podgroups.scheduling.k8s.io), 0 were evicted already, and 2 are not evicted"
+            )
             await house.decide()
             assert len(house.server.evicted) == 3, "they go with another decision"
 

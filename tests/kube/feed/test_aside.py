@@ -107,13 +107,13 @@ def test_who_cannot_enter_waits_with_the_problem_and_enters_when_it_changes(
     world.pod("bad", cpu="99")  # which no node could take: so it is blamed as well
     fed = world.feed.pods["bad"]
     assert fed.queue == UNSCHEDULABLE
-    assert fed.problem == "the pod cannot be used: OverflowError: int too big to convert"
+    assert fed.problem == "the pod is invalid: OverflowError: int too big to convert"
     assert world.heard.waiting[-1] == "bad", "who waits is told why"
     assert "bad" not in world.engine.pods or world.engine.pods["bad"].state == types.ASLEEP
     assert "bad" not in world.engine.waiting()
     mend()
     world.node("c")  # others' changes look at it again, and leave it where it is
-    assert fed.problem.startswith("the pod cannot be used")
+    assert fed.problem.startswith("the pod is invalid")
     world.pod("bad", cpu="1")
     assert fed.problem == ""
     assert world.engine.waiting() == ["bad"]

@@ -20,7 +20,7 @@ from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability_document import document
-from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     DEPLOYMENT,
@@ -69,7 +69,7 @@ class World:
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank in (("silver", 2), ("gold", 1)):
             spec = ServiceClassSpec(slo if name == "silver" else 0.999, rank, approach=approach, namespaces=("*",))
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.on_class_update(ServiceClass(Metadata(name), spec))
         for name in ("a", "b"):
             self.node(name)
         self.lead()
@@ -92,7 +92,7 @@ class World:
                 {"type": "Ready", "status": str(ready), "lastTransitionTime": rfc3339(T0 + since)},
             ],
         }
-        self.mirror.see_node(
+        self.mirror.on_node_update(
             made_objects.decoded(NODE, {"metadata": {"name": name, "labels": labels}, "spec": spec, "status": status})
         )
 
@@ -117,7 +117,7 @@ class World:
             "status": {"conditions": failing},
         }
         found = made_objects.decoded(DEPLOYMENT, body)
-        self.mirror.see_controller(
+        self.mirror.on_controller_update(
             found, "apps/v1", "Deployment", replicas, fails=cannot_make(found), template=found.spec.template
         )
 
@@ -169,7 +169,7 @@ class World:
             }
             | (status or {}),
         }
-        self.mirror.see_pod(made_objects.decoded(POD, body))
+        self.mirror.on_pod_update(made_objects.decoded(POD, body))
 
     def database(self, node: str = "") -> None:
         """A pod that others may want to be near, of no class."""
@@ -181,14 +181,14 @@ class World:
                 "containers": [made_objects.container(cpu="1")],
             },
         }
-        self.mirror.see_pod(made_objects.decoded(POD, body))
+        self.mirror.on_pod_update(made_objects.decoded(POD, body))
 
     def up(self, name: str, node: str = "a", **more: Any) -> None:
         """A pod that is bound and ready at once."""
         self.pod(name, node, ready=self.t, started=self.t, created=self.t, **more)
 
     def drop(self, name: str) -> None:
-        self.mirror.drop_pod(Identity("default", name, name, ""), None)
+        self.mirror.on_pod_delete(Identity("default", name, name, ""), None)
 
     def tick(self, t: float) -> None:
         """Time goes on, and what changes by itself is told."""
@@ -390,8 +390,8 @@ def test_one_that_crashed_or_was_told_to_go_is_not_taken_for_lost(world: World) 
 
 def test_a_class_that_counts_everything() -> None:
     world = World()
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, counts="everything", namespaces=("*",)))
+    world.mirror.on_class_update(
+        ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, counts="everything", namespaces=("*",)))
     )
     world.owner()
     world.up("p")
@@ -400,7 +400,7 @@ def test_a_class_that_counts_everything() -> None:
     assert world.status(200).delivered == 0.5
     assert world.lost(200) == (0, 100, 0)  # whose doing it was is known all the same
     world.t = 200.0
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
+    world.mirror.on_class_update(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
     assert world.status(200).delivered == 0.5
     assert world.status(300).delivered == pytest.approx(200 / 300)
 
@@ -476,7 +476,7 @@ def test_replicas_that_keep_apart_beyond_the_number_of_nodes(approach: str) -> N
     # A node is lost: what was there is missing by the cluster's doing, and the last one as before.
     world.t = 1200.0
     world.node("c", ready=False, since=1200)
-    world.mirror.drop_node("c")
+    world.mirror.on_node_delete("c")
     world.drop("x")
     world.pod("x2", created=1200, affinity=APART)
     assert world.lost(1300) == (200, 2300, 0)
@@ -505,7 +505,7 @@ def test_a_pod_too_many_drives_no_honest_pod_out() -> None:
     world = World("concurrent")
     world.node("c")
     body = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}, "spec": {"replicas": 1}}
-    world.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
+    world.mirror.on_controller_update(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
     world.up("honest", "c", uid="other", cpu="4")
     world.owner(4)
     world.up("p", "a", affinity=APART | NOT_ON_C)
@@ -513,7 +513,7 @@ def test_a_pod_too_many_drives_no_honest_pod_out() -> None:
     for name in ("x", "y"):
         world.pod(name, affinity=APART | NOT_ON_C)
     world.t = 10_000.0
-    world.mirror.drop_node("b")
+    world.mirror.on_node_delete("b")
     world.drop("q")
     world.pod("q2", created=10_000, affinity=APART)  # only c is left for it, without honest
     assert world.engine.run(world.clock()).decisions == ()
@@ -557,7 +557,7 @@ def test_a_pod_that_must_be_near_others_where_no_node_has_such_places(world: Wor
 def test_what_some_node_could_take_once_is_possible(world: World) -> None:
     world.node("big", cpu="16")
     world.pod("p", cpu="9")
-    world.mirror.drop_node("big")
+    world.mirror.on_node_delete("big")
     assert world.lost(100) == (100, 0, 0)
 
 
@@ -568,7 +568,7 @@ def test_what_daemons_take_on_every_node_is_not_to_be_had(world: World) -> None:
             "metadata": {"name": f"d-{name}", "namespace": "default", "uid": f"d-{name}", "ownerReferences": [owner]},
             "spec": {"nodeName": name, "containers": [made_objects.container(cpu="500m")]},
         }
-        world.mirror.see_pod(made_objects.decoded(POD, body))
+        world.mirror.on_pod_update(made_objects.decoded(POD, body))
     world.pod("p", cpu="3600m")
     assert world.lost(100) == (0, 100, 0)
     world.pod("p", cpu="3500m")
@@ -589,7 +589,7 @@ def test_pods_with_gates_do_not_make_others_wait() -> None:
     world.up("q", "b")
     world.t = 100.0
     world.node("b", ready=False, since=100)
-    world.mirror.drop_node("b")
+    world.mirror.on_node_delete("b")
     world.drop("q")  # its node is gone: the cluster's doing
     assert world.lost(110) == (10, 0, 0)
     world.t = 110.0
@@ -714,7 +714,7 @@ def job(world: World, suspend: bool) -> None:
         "spec": {"parallelism": 2, "completions": 5, "suspend": suspend},
     }
     found = made_objects.decoded(JOB, body)
-    world.mirror.see_controller(found, "batch/v1", "Job", -1, suspended=suspended(found))
+    world.mirror.on_controller_update(found, "batch/v1", "Job", -1, suspended=suspended(found))
 
 
 def test_a_suspended_job() -> None:
@@ -875,7 +875,7 @@ def test_deleted_and_created_anew(approach: str, leads: str) -> None:
         world.up(name)
     world.t = 10_000.0
     before = world.status()
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     for name in ("p", "q"):
         world.drop(name)
     assert not world.engine.controllers
@@ -902,14 +902,14 @@ def test_debts_stay_as_well_and_others_begin_anew() -> None:
     world.owner()
     world.pod("p")  # waits
     world.t = 100.0
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     world.drop("p")
     world.t = 200.0
     world.owner(uid="web2")
     world.pod("p2", created=200, uid="web2")
     assert world.status(200).slack == pytest.approx(-100 - ALPHA)
     body = {"metadata": {"name": "other", "namespace": "default", "uid": "other"}, "spec": {"replicas": 1}}
-    world.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
+    world.mirror.on_controller_update(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", 1)
     world.pod("o", created=200, uid="other")
     assert slo_status(world.engine, world.engine.pods["o"].key, T0 + 200).slack == pytest.approx(-ALPHA)
 
@@ -932,22 +932,26 @@ def test_a_ledger_is_kept_as_long_as_the_longest_window_of_a_class(world: World)
     month, day = 30 * 86_400.0, 86_400.0
     world.owner()
     world.up("p")
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     world.drop("p")
     controllers = world.feed.controllers
     quarter = WindowSpec(calendar="1Q")
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",)))
+    world.mirror.on_class_update(
+        ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, window=quarter, namespaces=("*",)))
     )
     assert controllers.remembered_no_more(T0 + month + day) == []
     assert controllers.remembered_no_more(T0 + 92 * day) == []
-    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+    world.mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
     assert [one.name for one in controllers.remembered_no_more(T0 + month + day)] == ["web"]
 
 
 def test_an_impossible_pod_is_told_what_it_lacks(world: World) -> None:
     world.pod("x", cpu="5")
-    assert Explainer(world.engine).reason("x", world.clock()).startswith("0/2 nodes: 2 insufficient cpu; preemption: ")
+    assert (
+        Explainer(world.engine)
+        .reason("x", world.clock())
+        .startswith("0/2 nodes are available: 2 Insufficient cpu. preemption: ")
+    )
 
 
 def test_a_drain_whose_cordon_is_seen_late(world: World) -> None:

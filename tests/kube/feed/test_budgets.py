@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, POD_DISRUPTION_BUDGET, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -44,9 +44,9 @@ class Scene:
         self.feed, self.engine = self.lead()
         self.mirror.follow(self.feed)
         for name, slo, rank in (("gold", 0.99, 1), ("bronze", 0.5, 3)):
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
-        self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
-        self.see_budget(policy, **status)
+            self.mirror.on_class_update(ServiceClass(Metadata(name), ServiceClassSpec(slo, rank, namespaces=("*",))))
+        self.mirror.on_node_update(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
+        self.on_budget_update(policy, **status)
 
     def lead(self) -> tuple[LiveFeed, Engine]:
         engine = Engine(self.config)
@@ -54,11 +54,11 @@ class Scene:
         take_over(feed, {}, lambda _decision, _victims: None)
         return feed, engine
 
-    def see_budget(self, policy: str = "", name: str = "web", **status: Any) -> None:
+    def on_budget_update(self, policy: str = "", name: str = "web", **status: Any) -> None:
         spec = {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}
         spec |= {"unhealthyPodEvictionPolicy": policy} if policy else {}
         body = {"metadata": {"name": name, "namespace": "default"}, "spec": spec, "status": status}
-        self.mirror.see_budget(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
+        self.mirror.on_budget_update(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
 
     def see(self, name: str, service: str = "bronze", node: str = "a", *, ready: bool = True, phase: str = "Running",
             cpu: str = "2") -> None:  # fmt: skip
@@ -69,7 +69,7 @@ class Scene:
         status = {"phase": phase, "conditions": [{"type": "Ready", "status": str(ready)}]} if node else {}
         if service == "gold":
             metadata["ownerReferences"] = [{**OWNER, "name": "gold", "uid": "gold"}]
-        self.mirror.see_pod(made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": status}))
+        self.mirror.on_pod_update(made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": status}))
 
     def victims(self) -> set[str]:
         """Who goes an hour later, when a gold pod comes that needs all of the node."""
@@ -124,15 +124,15 @@ def test_a_budget_that_gets_healthy_or_another_policy_lets_them_go() -> None:
         for name in ("one", "two"):
             scene.see(name, ready=False)
         assert scene.victims() == set()
-        scene.see_budget(policy, **status)
+        scene.on_budget_update(policy, **status)
         assert scene.victims() == {"one", "two"}
-        scene.see_budget(**SHORT)
+        scene.on_budget_update(**SHORT)
         assert {scene.feed.pods[name].budget for name in ("one", "two")} == {"default/web"}
 
 
 def test_of_two_budgets_neither_lets_anybody_go() -> None:
     scene = Scene("AlwaysAllow", **HEALTHY)
-    scene.see_budget("AlwaysAllow", "another", **HEALTHY)
+    scene.on_budget_update("AlwaysAllow", "another", **HEALTHY)
     for name in ("one", "two"):
         scene.see(name, ready=False)
     assert scene.victims() == set()

@@ -41,7 +41,7 @@ class Town(World):
     def big_node(self, name: str) -> None:
         labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": name}
         amounts = {"cpu": "500", "memory": "8Gi", "pods": "500"}
-        self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts))
+        self.mirror.on_node_update(made_objects.node(name, labels=labels, allocatable=amounts))
 
     def single(self, name: str, node: str = "", scheduler: str = "slacktide", **spec: Any) -> None:
         labels = {"slacktide.io/class": "silver", "own": name}
@@ -51,7 +51,7 @@ class Town(World):
             | spec,
             "status": {"phase": "Running" if node else "Pending"},
         }
-        self.mirror.see_pod(made_objects.decoded(POD, body))
+        self.mirror.on_pod_update(made_objects.decoded(POD, body))
 
     def respecs(self) -> int:
         return sum(one.method in ("respec", "other") for one in self.told)
@@ -164,13 +164,13 @@ def test_a_leader_looks_at_them_in_slices(fails: bool, monkeypatch: pytest.Monke
         for number in range(MANY):
             house.pod(f"p{number}", "", "a", cores=1, labels={"own": str(number)})
         async with house.leading():
-            engine = house.term.engine
+            engine = house.session.engine
             if fails:
                 whole: Callable[..., None] = engine.respec
                 monkeypatch.setattr(engine, "respec", lambda uid, spec: whole(uid, spec) if uid != "p7" else 1 // 0)
             house.pod("bad", **away())
             assert not engine.waiting()
-            task = asyncio.create_task(house.term._catch_up())
+            task = asyncio.create_task(house.session._catch_up())
             await asyncio.sleep(30.0)
             assert engine.waiting() == ["bad"]
             await house.decide()

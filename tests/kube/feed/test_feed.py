@@ -11,13 +11,13 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.ledger.checkpoint import VERSION
 from slacktide.engine.ledger.checkpoint_export import export
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     CSI_NODE,
@@ -65,18 +65,18 @@ class Scene:
         self.engine = Engine(config, self.operations.append)
         self.feed = LiveFeed(self.mirror, self.engine, self.heard, lambda: NOW, lambda: 0.0)
         self.mirror.follow(self.feed)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
-        self.see_node("a")
+        self.mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+        self.on_node_update("a")
 
-    def see_node(self, name: str, managed: bool = True) -> None:
+    def on_node_update(self, name: str, managed: bool = True) -> None:
         labels = {"node-restriction.kubernetes.io/slacktide": "true"} if managed else {}
-        self.mirror.see_node(
+        self.mirror.on_node_update(
             made_objects.node(name, labels=labels, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"})
         )
 
     def see_owner(self, replicas: int) -> None:
         body = {"metadata": {"name": "web", "namespace": "default", "uid": "web"}, "spec": {"replicas": replicas}}
-        self.mirror.see_controller(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", replicas)
+        self.mirror.on_controller_update(made_objects.decoded(DEPLOYMENT, body), "apps/v1", "Deployment", replicas)
 
     def see(
         self,
@@ -96,10 +96,10 @@ class Scene:
             | spec,
             "status": {"phase": phase},
         }
-        self.mirror.see_pod(made_objects.decoded(POD, body))
+        self.mirror.on_pod_update(made_objects.decoded(POD, body))
 
     def drop(self, name: str) -> None:
-        self.mirror.drop_pod(Identity("default", name, name, ""), None)
+        self.mirror.on_pod_delete(Identity("default", name, name, ""), None)
 
     def names(self) -> list[str]:
         """Operations since this was last asked."""
@@ -139,12 +139,12 @@ def test_a_pod_that_has_ended_is_explained_as_such(scene: Scene, phase: str) -> 
     scene.see("p", "a")
     running = stories.document("default", "p")
     assert running is not None
-    assert "is starting on a" in told(running)
+    assert "is starting on a" in text_of(running)
     scene.see("p", "a", phase=phase)
     over = stories.document("default", "p")
     assert over is not None
     assert over["phase"] == phase
-    assert told(over).splitlines()[:2] == ["Pod default/p", f"  has ended ({phase}) on a"]
+    assert text_of(over).splitlines()[:2] == ["Pod default/p", f"  has ended ({phase}) on a"]
 
 
 def test_operations_of_a_pod_from_its_arrival_to_its_end(scene: Scene) -> None:
@@ -166,7 +166,7 @@ def test_a_pod_that_no_host_can_help_waits_aside_until_its_class_is_there(scene:
     assert scene.feed.pods["p"].queue == UNSCHEDULABLE
     assert scene.heard.said[-1] == ("waits", "service class 'silver': does not exist")
     assert scene.engine.pods == {}
-    scene.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
+    scene.mirror.on_class_update(ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",))))
     assert types.STATES[scene.engine.pods["p"].state] == "waiting"
     assert scene.feed.pods["p"].problem == ""
 
@@ -190,12 +190,12 @@ def test_the_replacement_of_a_preempted_pod_waits_until_that_is_gone(scene: Scen
 
 
 def test_pods_of_others_take_room_and_are_rivals_only_on_nodes_of_ours(scene: Scene) -> None:
-    scene.see_node("theirs", managed=False)
+    scene.on_node_update("theirs", managed=False)
     scene.see("s", "a", scheduler="default-scheduler")
     scene.see("t", "theirs", scheduler="default-scheduler")
     assert scene.engine.room("a")["cpu"] == 3000
     assert [one for one in scene.heard.said if one[0] == "rival"] == [("rival", "s")]
-    scene.see_node("theirs")
+    scene.on_node_update("theirs")
     assert [one for one in scene.heard.said if one[0] == "rival"] == [("rival", "s")]  # its room was counted before
     scene.drop("s")
     assert scene.engine.room("a")["cpu"] == 4000
@@ -205,7 +205,7 @@ def test_a_controller_goes_with_its_last_pod(scene: Scene) -> None:
     scene.see_owner(1)
     scene.see("p", "a")
     key = scene.engine.pods["p"].key
-    scene.mirror.drop_controller("web")
+    scene.mirror.on_controller_delete("web")
     assert key in scene.engine.controllers
     scene.drop("p")
     assert scene.engine.controllers == {}
@@ -258,7 +258,7 @@ def test_a_ledger_of_a_later_release_is_left_alone(scene: Scene, caplog: pytest.
     assert "ledger default/deployment-web is left alone" in said
     assert f"version: found {VERSION + 1}, expected at most {VERSION}" in said
     scene.mirror.follow(later)
-    scene.mirror.drop_controller("web")
+    scene.mirror.on_controller_delete("web")
     scene.drop("p")
     assert later.controllers.left_alone == set(), "it is no more"
 
@@ -278,12 +278,14 @@ def test_attached_volumes_are_room_like_any_other(scene: Scene) -> None:
 
     volumes = scene.mirror.volumes
     for name in ("c", "d"):
-        volumes.see_claim(made_objects.claim(name, f"disk-{name}"))
-        volumes.see_volume(made_objects.volume(f"disk-{name}", csi={"driver": "disk", "volumeHandle": name}))
+        volumes.on_claim_update(made_objects.claim(name, f"disk-{name}"))
+        volumes.on_volume_update(made_objects.volume(f"disk-{name}", csi={"driver": "disk", "volumeHandle": name}))
     scene.see_owner(3)
     scene.see("p", "a", volumes=using("c"))
     drivers = [{"name": "disk", "allocatable": {"count": 1}}]
-    volumes.see_csi_node(made_objects.decoded(CSI_NODE, {"metadata": {"name": "a"}, "spec": {"drivers": drivers}}))
+    volumes.on_csi_node_update(
+        made_objects.decoded(CSI_NODE, {"metadata": {"name": "a"}, "spec": {"drivers": drivers}})
+    )
     assert scene.engine.room("a")["attachable-volumes-csi-disk"] == 0
     scene.see("q", volumes=using("d"))
     scene.see("r")

@@ -12,7 +12,7 @@ from slacktide.engine.core.types import MOST_INSTANCES, MOST_SECONDS
 from slacktide.engine.ledger.checkpoint import read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import StateError
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.resources.objects import JOB, POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate.owners import suspended
 from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, KUEUE_LABEL, KUEUE_TOTAL, WORKLOADS
@@ -75,7 +75,7 @@ def test_a_limit_of_its_own_that_no_number_can_say_is_refused_shortly(name: str,
         | metadata,
         "spec": {"schedulerName": "slacktide", "containers": [made_objects.container(cpu="1")]},
     }
-    world.mirror.see_pod(made_objects.decoded(POD, body))
+    world.mirror.on_pod_update(made_objects.decoded(POD, body))
     world.pod("good")
     assert world.engine.waiting() == ["good"]
     problem = world.feed.pods["bad"].problem
@@ -90,7 +90,7 @@ def job(world: World, parallelism: int, suspend: bool) -> None:
         "spec": {"parallelism": parallelism, "completions": parallelism, "suspend": suspend},
     }
     found = made_objects.decoded(JOB, body)
-    world.mirror.see_controller(found, "batch/v1", "Job", -1, suspended=suspended(found))
+    world.mirror.on_controller_update(found, "batch/v1", "Job", -1, suspended=suspended(found))
 
 
 @pytest.mark.parametrize("days", [0, 365])
@@ -103,7 +103,7 @@ def test_a_job_that_suspends_two_million_pods_and_is_deleted_is_buried(days: int
     (written,) = kept(world).values()
     read(written.status.accumulators)  # the next leader goes on from it
     world.drop("p")
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     (buried,) = world.heard.buried_ones
     assert buried[1]["at"] == T0 + world.t
     assert read(buried[1]).suspended[0] <= MOST_SECONDS
@@ -117,7 +117,7 @@ def test_a_workload_whose_ledger_cannot_be_laid_to_rest_is_gone_all_the_same(
     world.owner()
     world.up("p")
     monkeypatch.setattr("slacktide.kube.feed.controllers.export", lambda *args: export(*args) | {"at": None})
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     world.drop("p")
     assert not world.engine.controllers
     assert not world.heard.buried_ones
@@ -168,8 +168,8 @@ def test_who_was_a_stranger_on_a_node_that_is_gone_is_known_there() -> None:
     world.owner(service="late")
     world.up("bad", "b", service="late")
     assert "bad" in world.engine.others
-    world.mirror.drop_node("b")
-    world.mirror.see_class(ServiceClass(WrittenMetadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
+    world.mirror.on_node_delete("b")
+    world.mirror.on_class_update(ServiceClass(Metadata("late"), ServiceClassSpec(0.9, 5, namespaces=("*",))))
     assert world.engine.pods["bad"].host == "b"
     assert not world.engine.others
     assert not world.mirror.barrier.counts

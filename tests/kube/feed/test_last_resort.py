@@ -9,11 +9,12 @@ import pytest
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import DisruptionsSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import DisruptionsSpec
 from slacktide.kube.resources.objects import POD, POD_DISRUPTION_BUDGET, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -44,16 +45,16 @@ class Scene:
             "rare": ServiceClassSpec(0.5, 3, namespaces=("*",), disruptions=DisruptionsSpec(0, "1h")),
         }
         for name, spec in specs.items():
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.on_class_update(ServiceClass(Metadata(name), spec))
 
     def node(self, name: str) -> None:
-        self.mirror.see_node(made_objects.node(name, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
+        self.mirror.on_node_update(made_objects.node(name, allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
 
     def budget(self, app: str) -> None:
         """One that lets nobody go."""
         spec = {"selector": {"matchLabels": {"app": app}}}
         body = {"metadata": {"name": app, "namespace": "default"}, "spec": spec, "status": {"disruptionsAllowed": 0}}
-        self.mirror.see_budget(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
+        self.mirror.on_budget_update(made_objects.decoded(POD_DISRUPTION_BUDGET, body))
 
     def see(self, name: str, service: str, node: str = "", app: str = "", cpu: str = "2", **spec: Any) -> None:
         owner = {"apiVersion": "example.com/v1", "kind": "Workers", "name": name, "uid": f"{name}s", "controller": True}
@@ -62,7 +63,7 @@ class Scene:
         body = {"schedulerName": "default-scheduler", "nodeName": node, **spec}
         body["containers"] = [made_objects.container(cpu=cpu)]
         status = {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]} if node else {}
-        self.mirror.see_pod(made_objects.decoded(POD, {"metadata": metadata, "spec": body, "status": status}))
+        self.mirror.on_pod_update(made_objects.decoded(POD, {"metadata": metadata, "spec": body, "status": status}))
 
     def decided(self, seconds: float = 3600.0) -> list[Decision]:
         """What a pass decides so many seconds later."""

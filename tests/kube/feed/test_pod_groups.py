@@ -11,6 +11,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import JoinGroup, PodGroup, PodGroupGone
 from slacktide.engine.core.types import Decision
 from slacktide.kube.client.kinds import Kind
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import ACTIVE, UNSCHEDULABLE, FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -18,8 +19,7 @@ from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_groups import SOURCES
-from slacktide.kube.observe.explain import PodHistory, PodStory, told
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
 from slacktide.kube.resources.objects import POD, PROMISE_QUOTA, Identity, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.pod_groups import COSCHEDULING as COSCHEDULING_KIND
 from slacktide.kube.resources.pod_groups import POD_GROUP, WORKLOAD
@@ -49,7 +49,7 @@ class Town:
     def __init__(self, *absent: str) -> None:
         self.config = load_live()
         self.mirror = ClusterMirror(self.config, lambda: NOW)
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.9, 1, namespaces=("*",))))
+        self.mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.9, 1, namespaces=("*",))))
         self.adopted: list[tuple[Decision, set[str]]] = []
         for source in SOURCES:
             (self.mirror.pod_groups.absent if source in absent else self.mirror.pod_groups.listed)(source)
@@ -67,7 +67,7 @@ class Town:
     def node(self, name: str, cores: int = 4) -> None:
         labels = {"node-restriction.kubernetes.io/slacktide": "true"}
         amounts = {"cpu": str(cores), "memory": "8Gi", "pods": "9"}
-        self.mirror.see_node(made_objects.node(name, labels=labels, allocatable=amounts))
+        self.mirror.on_node_update(made_objects.node(name, labels=labels, allocatable=amounts))
 
     def group(self, source: str, name: str, **spec: Any) -> None:
         kinds: dict[str, Kind[Any]] = {
@@ -89,10 +89,10 @@ class Town:
         spec |= {"containers": [made_objects.container(cpu=cpu)], "schedulingGroup": {"podGroupName": "g"}} | more
         status = {"phase": phase, "nominatedNodeName": spec.pop("nominated", "")}
         found = made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": status})
-        self.mirror.see_pod(Lightening()(found))
+        self.mirror.on_pod_update(Lightening()(found))
 
     def drop(self, name: str) -> None:
-        self.mirror.drop_pod(Identity("shop", name, name, ""), None)
+        self.mirror.on_pod_delete(Identity("shop", name, name, ""), None)
 
     def waiting(self) -> set[str]:
         """Who takes part in passes."""
@@ -117,7 +117,7 @@ def test_pods_come_one_by_one_and_wait_for_the_least_number(town: Town) -> None:
     town.pod("p0")
     assert town.heard.reasons["p0"] == "pod group shop/g (podgroups.scheduling.k8s.io) does not exist"
     town.gang()
-    short = "pod group shop/g (podgroups.scheduling.k8s.io): fewer than 3 of its pods are there"
+    short = "waiting for 3 pods of pod group shop/g (podgroups.scheduling.k8s.io) to be created"
     assert town.heard.reasons["p0"] == short
     town.pod("p1")
     assert (town.heard.reasons["p1"], town.feed.pods["p1"].queue) == (short, UNSCHEDULABLE)
@@ -130,7 +130,7 @@ def test_pods_come_one_by_one_and_wait_for_the_least_number(town: Town) -> None:
     assert town.decide().keys() == {"p0", "p1", "p2"}
     story = PodStory(town.feed, PodHistory(lambda _uid: None), lambda: NOW).document("shop", "p1")
     assert story is not None
-    assert "has a place on a, and is bound together with others of pod group shop/g" in told(story)
+    assert "has a node, a, and will be bound together with other pods of pod group shop/g" in text_of(story)
     town.pod("p3")
     assert town.decide().keys() == {"p3"}, "a group that grows later"
 
@@ -141,7 +141,7 @@ def test_one_that_has_its_place_taken_away_waits_with_the_others(town: Town) -> 
         town.pod(name)
     town.drop("p2")
     assert town.waiting() == set()
-    assert "fewer than 3" in town.heard.reasons["p0"]
+    assert "waiting for 3 pods" in town.heard.reasons["p0"]
     town.pod("p2", schedulingGates=[{"name": "wait"}])
     assert town.waiting() == set(), "a pod with gates cannot start, so the others wait for it"
     town.pod("p2", goes=True)
@@ -178,7 +178,7 @@ def test_four_ways_of_saying_it_are_one_rule(source: str, spec: dict[str, Any], 
         town.group(source, "g", **spec)
     town.pod("p0", **more)
     assert town.waiting() == set()
-    assert "fewer than 2 of its pods are there" in town.heard.reasons["p0"]
+    assert "waiting for 2 pods of pod group" in town.heard.reasons["p0"]
     town.pod("p1", **more)
     assert town.decide().keys() == {"p0", "p1"}
     if source:
@@ -245,7 +245,7 @@ def test_who_has_succeeded_counts_among_all_of_kueues_and_nowhere_else(town: Tow
         town.drop(f"{name}1")
         town.pod(f"{name}2", **more)
     assert town.waiting() == {"k2"}, "two of Kueue's group in all: one is done, one comes again"
-    assert "fewer than 2" in town.heard.reasons["p2"]
+    assert "waiting for 2 pods" in town.heard.reasons["p2"]
 
 
 def test_a_group_that_may_start_by_now_calls_for_a_pass(town: Town) -> None:
@@ -265,11 +265,11 @@ def test_what_a_pod_that_is_gone_said_of_kueues_total_counts_no_more(town: Town)
     town.pod("old", schedulingGroup=None, labels=labels, annotations={TOTAL: "5"})
     for name in ("p0", "p1"):
         town.pod(name, schedulingGroup=None, labels=labels, annotations={TOTAL: "2"})
-    assert "fewer than 5" in town.heard.reasons["p1"]
+    assert "waiting for 5 pods" in town.heard.reasons["p1"]
     town.drop("old")
     assert town.waiting() == {"p0", "p1"}
     town.pod("p1", schedulingGroup=None, labels=labels, annotations={TOTAL: "3"})
-    assert "fewer than 3" in town.heard.reasons["p0"]
+    assert "waiting for 3 pods" in town.heard.reasons["p0"]
     assert town.waiting() == set()
 
 
@@ -304,7 +304,7 @@ def test_the_engine_knows_which_groups_go_as_a_whole(town: Town) -> None:
 
 def test_a_group_that_waits_takes_nothing_of_a_quota(town: Town) -> None:
     body = {"metadata": {"name": "q", "namespace": "shop"}, "spec": {"class": "gold", "hard": {"cpu": "1"}}}
-    town.mirror.see_quota(made_objects.decoded(PROMISE_QUOTA, body))
+    town.mirror.on_quota_update(made_objects.decoded(PROMISE_QUOTA, body))
     town.gang(least=2)
     town.pod("p0")
     town.lead()
@@ -350,7 +350,7 @@ def test_a_new_leader_knows_groups_whose_pods_wait_for_others(town: Town) -> Non
 def test_the_priority_of_a_group_counts_in_place_of_its_pods(town: Town) -> None:
     """Among those that name no class; who names one is as important as that."""
     usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
-    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    town.mirror.on_class_update(ServiceClass(Metadata("usual"), usual))
     unnamed: dict[str, Any] = {"labels": {"slacktide.io/class": ""}, "priority": 7}
     for name in ("p0", "p1"):
         town.pod(name, **unnamed)
@@ -367,7 +367,7 @@ def test_the_priority_of_a_group_counts_in_place_of_its_pods(town: Town) -> None
 
 def test_a_group_without_a_priority_leaves_its_pods_theirs(town: Town) -> None:
     usual = ServiceClassSpec(0.5, 2, default=True, namespaces=("*",))
-    town.mirror.see_class(ServiceClass(WrittenMetadata("usual"), usual))
+    town.mirror.on_class_update(ServiceClass(Metadata("usual"), usual))
     town.gang(least=1)
     town.pod("p0", labels={"slacktide.io/class": ""}, priority=7)
     assert town.engine.controllers[town.feed.pods["p0"].key].service.priority == 7

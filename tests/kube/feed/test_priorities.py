@@ -12,10 +12,10 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.model import APPROACHES, INDEPENDENT
@@ -44,11 +44,11 @@ class Scene:
         self.engine = Engine(config)
         self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), lambda: self.now, lambda: 0.0)
         self.mirror.follow(self.feed)
-        self.mirror.see_class(
-            ServiceClass(WrittenMetadata("plain"), ServiceClassSpec(0.5, 3, default=True, namespaces=("*",)))
+        self.mirror.on_class_update(
+            ServiceClass(Metadata("plain"), ServiceClassSpec(0.5, 3, default=True, namespaces=("*",)))
         )
-        self.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
-        self.mirror.see_node(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
+        self.mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
+        self.mirror.on_node_update(made_objects.node("a", allocatable={"cpu": "4", "memory": "1Gi", "pods": "9"}))
 
     def see(
         self,
@@ -66,7 +66,7 @@ class Scene:
         metadata |= {"annotations": annotations or {}, "ownerReferences": [owner] if owner else []}
         containers = [made_objects.container(cpu="3")]
         body = {"schedulerName": scheduler, "nodeName": node, "containers": containers, **spec}
-        self.mirror.see_pod(
+        self.mirror.on_pod_update(
             made_objects.decoded(POD, {"metadata": metadata, "spec": body, "status": READY if node else {}})
         )
 
@@ -104,7 +104,7 @@ def test_a_pod_without_an_owner_is_one_that_nobody_makes_again() -> None:
 def test_a_bare_pod_is_measured_by_itself_whatever_its_class_says(approach: str) -> None:
     scene = Scene()
     spec = ServiceClassSpec(0.5, 1, namespaces=("*",), approach=approach)
-    scene.mirror.see_class(ServiceClass(WrittenMetadata("together"), spec))
+    scene.mirror.on_class_update(ServiceClass(Metadata("together"), spec))
     scene.see("alone", "a", service="together")
     scene.see("owned", owner={**WORKERS, "uid": "owned"}, service="together")
     found = {uid: scene.engine.controllers[scene.engine.pods[uid].key].approach for uid in ("alone", "owned")}
@@ -142,7 +142,7 @@ def test_a_bare_pod_is_lost_with_its_promise_so_that_no_equal_takes_its_place() 
     scene.see("comes", service="gold")
     assert scene.preempted() == []
     reason = Explainer(scene.engine).reason("comes", LATER)
-    assert f"1 candidate {preemption.FOR_GOOD}" in reason
+    assert f"1 {preemption.FOR_GOOD}" in reason
     scene.see("vital", priority=CRITICAL["priority"])
     assert scene.preempted() == ["runs"]
 
@@ -208,14 +208,14 @@ DNS: dict[str, Any] = {**CRITICAL, "owner": WORKERS}
 
 
 def best(name: str) -> ServiceClass:
-    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
+    return ServiceClass(Metadata(name), ServiceClassSpec(1.0, 1, margin_seconds=1e6, namespaces=("*",)))
 
 
 @pytest.mark.parametrize("late", [0.0, 60.0, 7200.0])
 def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: float) -> None:
     """DNS is not to wait behind the best class, whatever that has lost, nor for its own slack to run out."""
     scene = Scene(critical_namespaces="*")
-    scene.mirror.see_class(best("best"))
+    scene.mirror.on_class_update(best("best"))
     scene.see("runs", "a", service="best")
     scene.now = LATER
     scene.see("waits", service="best")
@@ -228,7 +228,7 @@ def test_a_critical_pod_that_names_no_class_goes_before_every_promise(late: floa
 def test_no_class_need_exist_for_a_critical_pod() -> None:
     scene = Scene(critical_namespaces="*")
     for name in ("plain", "gold"):
-        scene.mirror.drop_class(name)
+        scene.mirror.on_class_delete(name)
     scene.see("dns", **DNS)
     scene.see("waits")
     assert [one.uid for one in scene.engine.run(NOW + 1.0).decisions] == ["dns"]
@@ -249,7 +249,7 @@ def test_no_class_need_exist_for_a_critical_pod() -> None:
 )
 def test_who_is_not_critical_goes_by_its_class(kube: dict[str, Any], said: dict[str, Any]) -> None:
     scene = Scene(**kube)
-    scene.mirror.see_class(best("best"))
+    scene.mirror.on_class_update(best("best"))
     scene.see("runs", "a", service="best")
     scene.now = LATER
     scene.see("dns", **DNS, **said)
@@ -259,7 +259,7 @@ def test_who_is_not_critical_goes_by_its_class(kube: dict[str, Any], said: dict[
 
 def test_the_critical_of_a_namespace_that_is_named_go_first() -> None:
     scene = Scene(critical_namespaces="kube-system,default")
-    scene.mirror.see_class(best("best"))
+    scene.mirror.on_class_update(best("best"))
     scene.see("runs", "a", service="best")
     scene.now = LATER
     scene.see("dns", **DNS)

@@ -45,18 +45,18 @@ class Town:
         self.pods: dict[str, tuple[str, float, str, int, str, str]] = {}
         """Node, creation, owner, CPUs, class and, where it could not be placed, why, by name."""
         self.with_volume: set[str] = set()
-        self.mirror.storage.see_class(made_objects.storage_class())
+        self.mirror.storage.on_class_update(made_objects.storage_class())
         self.service("gold")
         self.service("iron")
         amounts = {"cpu": "100", "memory": "1Ti", "pods": "900"}
-        self.mirror.see_node(
+        self.mirror.on_node_update(
             made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=amounts)
         )
         self.lead()
 
     def service(self, name: str, slo: float = 0.5) -> None:
         spec = {"slo": slo, "rank": 1, "namespaces": ["*"]}
-        self.mirror.see_class(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": name}, "spec": spec}))
+        self.mirror.on_class_update(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": name}, "spec": spec}))
 
     def lead(self) -> None:
         """A new leader."""
@@ -67,12 +67,12 @@ class Town:
 
     def quota(self, name: str = "q", service: str = "gold", **hard: Any) -> None:
         body = {"metadata": {"name": name, "namespace": "shop"}, "spec": {"class": service, "hard": hard}}
-        self.mirror.see_quota(made_objects.decoded(PROMISE_QUOTA, body))
+        self.mirror.on_quota_update(made_objects.decoded(PROMISE_QUOTA, body))
 
     def owner(self, name: str, created: float) -> None:
         metadata = {"name": name, "namespace": "shop", "uid": name, "creationTimestamp": rfc3339(NOW + created)}
         found = made_objects.decoded(DEPLOYMENT, {"metadata": metadata, "spec": {}})
-        self.mirror.see_controller(found, "apps/v1", "Deployment", -1)
+        self.mirror.on_controller_update(found, "apps/v1", "Deployment", -1)
 
     def pod(
         self,
@@ -87,7 +87,7 @@ class Town:
         """``aside``: it is gated, being deleted, or without its volume."""
         self.pods[name] = node, created, owner, cpu, service, aside
         self.with_volume |= {name} if aside == "volume" else set()
-        self.mirror.see_pod(self._object(name))
+        self.mirror.on_pod_update(self._object(name))
 
     def alter(self, name: str, node: str = "", aside: str = "") -> None:
         """A pod that is there is bound, or nothing keeps it any more, or something does."""
@@ -97,7 +97,7 @@ class Town:
     def claim_made(self, name: str) -> None:
         """The PersistentVolumeClaim of a pod without a volume."""
         self.pods[name] = *self.pods[name][:5], ""
-        self.mirror.volumes.see_claim(made_objects.claim(name, metadata={"namespace": "shop"}))
+        self.mirror.volumes.on_claim_update(made_objects.claim(name, metadata={"namespace": "shop"}))
 
     def _object(self, name: str) -> Pod:
         node, created, owner, cpu, service, aside = self.pods[name]
@@ -117,7 +117,7 @@ class Town:
 
     def drop(self, name: str) -> None:
         del self.pods[name]
-        self.mirror.drop_pod(Identity("shop", name, name, ""), None)
+        self.mirror.on_pod_delete(Identity("shop", name, name, ""), None)
 
     def refused(self) -> set[str]:
         """Pods that wait because of a quota."""
@@ -140,7 +140,7 @@ def test_who_came_first_has_a_promise_and_the_next_waits_and_is_told_why(town: T
         town.pod(name, number)
     assert town.refused() == {"b"}
     late = town.feed.pods["b"]
-    assert late.problem == "service class 'gold': PromiseQuota 'q' allows 1 cpu times promise, and others came first"
+    assert late.problem == "service class 'gold': PromiseQuota 'q' exceeded: it allows 1 cpu times promise"
     assert concerns_class(late.problem), "slacktide top lists it among those without a promise"
     assert (late.queue, town.heard.waiting) == (UNSCHEDULABLE, ["b"])
     town.pod("other", 9, service="iron")
@@ -188,7 +188,7 @@ def test_the_ledger_of_a_workload_says_how_many_of_its_pods_wait_and_why(town: T
     for number in range(4):
         town.pod(f"p{number}", number, owner="w")
     key = "Deployment/shop/w/w"
-    reason = "PromiseQuota 'q' allows 1 cpu times promise, and others came first"
+    reason = "PromiseQuota 'q' exceeded: it allows 1 cpu times promise"
     assert town.feed.promise_quotas.beyond(key) == (reason, 2)
     assert town.heard.changed_ones[-1] == key
     town.drop("p0")
@@ -207,7 +207,7 @@ def test_a_quota_that_shrinks_takes_nothing_from_what_runs(town: Town) -> None:
     town.lead()
     assert town.refused() == {"waits"}
     assert town.feed.pods["runs"].key
-    town.mirror.drop_quota("shop", "q")
+    town.mirror.on_quota_delete("shop", "q")
     assert town.refused() == set()
 
 
@@ -228,10 +228,10 @@ def test_who_keeps_a_promise_of_a_lost_class_is_counted_as_before(town: Town, go
     town.pod("a2", 1, owner="w")
     assert town.refused() == {"a2"}
     if gone:
-        town.mirror.drop_class("gold")
+        town.mirror.on_class_delete("gold")
     else:
         spec = {"slo": 0.5, "rank": 1, "namespaces": ["elsewhere"]}
-        town.mirror.see_class(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "gold"}, "spec": spec}))
+        town.mirror.on_class_update(made_objects.decoded(SERVICE_CLASS, {"metadata": {"name": "gold"}, "spec": spec}))
     assert town.refused() == {"a2"}
     town.quota(cpu="2")
     assert town.refused() == set()

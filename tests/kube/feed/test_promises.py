@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kube.feed.test_blame import World, job, kept
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.resources.objects import POD, STATEFUL_SET, Pod, ServiceClass, ServiceClassSpec, StatefulSet
 from slacktide.kube.translate.service_classes import CLASS_LABEL, SLO
 from support import made_objects
@@ -33,7 +33,7 @@ def test_a_workload_without_pods_is_of_its_templates_class(world: World) -> None
     world.drop("p")
     world.owner(service="gold")
     assert service(world) == ("gold", 0.999)
-    world.mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
+    world.mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.99, 1, namespaces=("*",))))
     assert service(world) == ("gold", 0.99)
 
 
@@ -57,7 +57,7 @@ def test_the_youngest_pod_says_the_class_of_a_custom_resource() -> None:
     world.pod("b", "a", created=10, **custom)
     world.pod("a", "a", created=0, service="gold", **custom)
     assert service(world)[0] == "silver"
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.8, 2, namespaces=("*",))))
+    world.mirror.on_class_update(ServiceClass(Metadata("silver"), ServiceClassSpec(0.8, 2, namespaces=("*",))))
     assert service(world) == ("silver", 0.8)
     world.pod("c", "a", created=20, service="gold", **custom)
     assert service(world)[0] == "gold"
@@ -73,7 +73,7 @@ def test_the_youngest_pod_says_the_class_of_a_custom_resource() -> None:
 def test_what_a_custom_resource_has_made_says_it_by_its_template() -> None:
     world = World()
     found = middle("silver")
-    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
+    world.mirror.on_controller_update(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
     world.pod("p", "a", uid="set", kind="StatefulSet")
     world.pod("p", "a", uid="set", kind="StatefulSet", service="gold")
     assert world.key == "Thing/default/thing/thing"
@@ -130,16 +130,16 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
     spec = ServiceClassSpec(
         0.95, 2, margin_seconds=7.0, counts="everything", cooldown="5m", tiers=(), namespaces=("*",)
     )
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), spec))
+    world.mirror.on_class_update(ServiceClass(Metadata("silver"), spec))
     world.up("p")
     before = world.engine.controllers[world.key]
     limits = before.limits
     assert (before.everything, limits is not None) == (True, True)
     ledgers = kept(world)
     if broken:
-        world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.95, 0, namespaces=("*",))))
+        world.mirror.on_class_update(ServiceClass(Metadata("silver"), ServiceClassSpec(0.95, 0, namespaces=("*",))))
     else:
-        world.mirror.drop_class("silver")
+        world.mirror.on_class_delete("silver")
     if anew:
         world.lead(ledgers)
     world.drop("p")
@@ -151,26 +151,26 @@ def test_a_class_that_is_gone_holds_on_for_who_has_it(world: World, broken: bool
     world.pod("other", uid="another", kind="Thing")
     assert "service class 'silver'" in world.feed.pods["other"].problem
     assert list(world.engine.pods) == ["q"]
-    world.mirror.see_class(ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.7, 3, namespaces=("*",))))
+    world.mirror.on_class_update(ServiceClass(Metadata("silver"), ServiceClassSpec(0.7, 3, namespaces=("*",))))
     assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
     assert set(world.engine.pods) == {"q", "other"}
 
 
 def closed(name: str = "silver", slo: float = 0.9, *namespaces: str) -> ServiceClass:
     """A class that is for some namespaces only, and not for the one of these tests unless it is named."""
-    return ServiceClass(WrittenMetadata(name), ServiceClassSpec(slo, 2, namespaces=namespaces or ("elsewhere",)))
+    return ServiceClass(Metadata(name), ServiceClassSpec(slo, 2, namespaces=namespaces or ("elsewhere",)))
 
 
 @pytest.mark.parametrize("anew", [False, True])
 def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: World, anew: bool) -> None:
     world.up("p")
     before, ledgers = world.engine.controllers[world.key].service, kept(world)
-    told = "service class silver is no longer for namespace default; this workload keeps what it was promised"
-    world.mirror.see_class(closed())
+    told = "service class silver may no longer be used in namespace default; this workload keeps its promise"
+    world.mirror.on_class_update(closed())
     assert [(target.key, why[: len(told)]) for target, why in world.heard.kept_ones] == [(world.key, told)]
     assert world.mirror.classes.lost(before, "default").startswith(told), "its ledger says so"
     assert world.mirror.classes.lost(before, "elsewhere") == ""
-    world.mirror.see_class(closed())
+    world.mirror.on_class_update(closed())
     assert len(world.heard.kept_ones) == 1, "it is told once"
     if anew:
         world.lead(ledgers)
@@ -180,7 +180,7 @@ def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: W
     assert list(world.engine.pods) == ["q"]
     world.pod("other", uid="another", kind="Thing")
     assert world.feed.pods["other"].problem == "service class 'silver': may not be used in namespace default"
-    world.mirror.see_class(closed("silver", 0.7, "elsewhere", "default"))
+    world.mirror.on_class_update(closed("silver", 0.7, "elsewhere", "default"))
     assert world.engine.controllers[world.feed.pods["q"].key].service.slo == 0.7
     assert set(world.engine.pods) == {"q", "other"}
 
@@ -189,7 +189,7 @@ def test_a_class_that_is_taken_from_a_namespace_holds_on_for_who_has_it(world: W
 @pytest.mark.parametrize("kind", ["Deployment", "Thing"])
 def test_nobody_has_the_promise_of_a_workload_of_another_namespace(world: World, kind: str, anew: bool) -> None:
     """Not even who knows its UID and says that it made his pod."""
-    world.mirror.see_class(closed("silver", 0.9, "default"))
+    world.mirror.on_class_update(closed("silver", 0.9, "default"))
     world.up("p")
     before, ledgers = world.key, kept(world)
 
@@ -202,10 +202,10 @@ def test_nobody_has_the_promise_of_a_workload_of_another_namespace(world: World,
 
     if anew:
         world.drop("p")
-        world.mirror.see_pod(thief())
+        world.mirror.on_pod_update(thief())
         world.lead(ledgers)
     else:
-        world.mirror.see_pod(thief())
+        world.mirror.on_pod_update(thief())
     assert world.feed.pods["thief"].problem == "service class 'silver': may not be used in namespace evil"
     assert "thief" not in world.engine.pods
     assert list(world.engine.controllers) == [before]
@@ -214,9 +214,9 @@ def test_nobody_has_the_promise_of_a_workload_of_another_namespace(world: World,
 
 def test_who_is_made_anew_has_no_promise_of_a_class_that_is_not_for_it_any_more(world: World) -> None:
     world.up("p")
-    world.mirror.see_class(closed())
+    world.mirror.on_class_update(closed())
     world.drop("p")
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     world.owner(uid="again")
     world.pod("q", uid="again")
     assert world.feed.pods["q"].problem == "service class 'silver': may not be used in namespace default"
@@ -225,7 +225,7 @@ def test_who_is_made_anew_has_no_promise_of_a_class_that_is_not_for_it_any_more(
 
 def test_another_template_ends_a_promise_of_a_class_that_is_not_for_it_any_more(world: World) -> None:
     world.up("p")
-    world.mirror.see_class(closed())
+    world.mirror.on_class_update(closed())
     world.owner(service="gold")
     assert service(world) == ("gold", 0.999)
     world.owner(service="silver")
@@ -235,11 +235,11 @@ def test_another_template_ends_a_promise_of_a_class_that_is_not_for_it_any_more(
 
 def test_its_own_slo_is_kept_too(world: World) -> None:
     found = middle("silver", "0.5")
-    world.mirror.see_controller(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
+    world.mirror.on_controller_update(found, "apps/v1", "StatefulSet", 1, template=found.spec.template)
     world.up("p", uid="set", kind="StatefulSet")
     assert service(world) == ("silver@0.5", 0.5)
     ledgers = kept(world)
-    world.mirror.drop_class("silver")
+    world.mirror.on_class_delete("silver")
     world.lead(ledgers)
     assert service(world) == ("silver@0.5", 0.5)
 
@@ -248,17 +248,17 @@ def test_its_own_slo_is_kept_too(world: World) -> None:
 def test_a_default_class_that_is_gone(deleted: bool) -> None:
     """It holds on for who had it by default; one that is only no default any more does not."""
     world = World()
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.6, 3, default=True, namespaces=("*",)))
+    world.mirror.on_class_update(
+        ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, default=True, namespaces=("*",)))
     )
     world.owner(service="")
     world.up("p", service="")
     assert service(world) == ("usual", 0.6)
     ledgers = kept(world)
     if deleted:
-        world.mirror.drop_class("usual")
+        world.mirror.on_class_delete("usual")
     else:
-        world.mirror.see_class(ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.6, 3, namespaces=("*",))))
+        world.mirror.on_class_update(ServiceClass(Metadata("usual"), ServiceClassSpec(0.6, 3, namespaces=("*",))))
     for leads in (False, True):
         if leads:
             world.lead(ledgers)
@@ -267,8 +267,8 @@ def test_a_default_class_that_is_gone(deleted: bool) -> None:
         assert ("q" in world.engine.pods) == deleted
         world.drop("q")
     assert ("p" in world.engine.pods) == deleted
-    world.mirror.see_class(
-        ServiceClass(WrittenMetadata("usual"), ServiceClassSpec(0.7, 3, default=True, namespaces=("*",)))
+    world.mirror.on_class_update(
+        ServiceClass(Metadata("usual"), ServiceClassSpec(0.7, 3, default=True, namespaces=("*",)))
     )
     assert service(world) == ("usual", 0.7)
 
@@ -277,14 +277,14 @@ def test_who_has_no_pods_at_the_moment_keeps_it_as_well(world: World) -> None:
     world.up("p")
     world.drop("p")
     ledgers = kept(world)
-    world.mirror.drop_class("silver")
+    world.mirror.on_class_delete("silver")
     world.lead(ledgers)
     assert service(world) == ("silver", 0.9)
 
 
 def test_another_class_of_the_template_ends_it(world: World) -> None:
     world.up("p")
-    world.mirror.drop_class("silver")
+    world.mirror.on_class_delete("silver")
     world.owner(service="gold")
     assert service(world) == ("gold", 0.999)
     world.owner(service="silver")

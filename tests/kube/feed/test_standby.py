@@ -27,7 +27,7 @@ Story = Callable[[World], None]
 def gone(world: World, name: str) -> None:
     """A pod is no more, and the watch showed how it was last."""
     record = world.mirror.pods[name]
-    world.mirror.drop_pod(Identity("default", name, name, ""), record.pod)
+    world.mirror.on_pod_delete(Identity("default", name, name, ""), record.pod)
 
 
 def at(world: World, t: float) -> None:
@@ -384,7 +384,7 @@ def nominated(world: World) -> None:
         "spec": {"schedulerName": "slacktide", "containers": [made_objects.container(cpu="4")]},
         "status": {"nominatedNodeName": "a"},
     }
-    world.mirror.see_pod(made_objects.decoded(POD, body))
+    world.mirror.on_pod_update(made_objects.decoded(POD, body))
 
 
 @pytest.mark.parametrize("others", [0, 1])

@@ -12,10 +12,10 @@ from kube.feed.test_blame import Heard, World, kept
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import Operation
 from slacktide.engine.journal.replay import carry_out
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.starts import ENOUGH, KEPT, Known, quantile
 from slacktide.kube.feed.takeover import take_over
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import Availability, ServiceClass, ServiceClassSpec
 
 
@@ -27,8 +27,8 @@ class Starting(World):
         self.settings = kube
         super().__init__()
         if service is not None:
-            self.mirror.see_class(
-                ServiceClass(WrittenMetadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",), **service))
+            self.mirror.on_class_update(
+                ServiceClass(Metadata("silver"), ServiceClassSpec(0.9, 2, namespaces=("*",), **service))
             )
         self.owner()
 
@@ -194,7 +194,7 @@ def test_what_a_ledger_says_of_starts_and_cannot_be_read_counts_for_nothing(star
 def test_a_workload_that_is_created_anew_goes_on_with_it() -> None:
     world = Starting()
     world.starts([70.0] * 2 * ENOUGH)
-    world.mirror.drop_controller("web")
+    world.mirror.on_controller_delete("web")
     assert not world.engine.controllers
     world.owner(uid="web2")
     world.start(5.0, uid="web2")

@@ -9,8 +9,9 @@ import pytest
 
 from kube.feed.test_blame import World, kept
 from slacktide.engine.core.types import Decision
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.custom_resources import OwnLimitsSpec, WrittenMetadata
+from slacktide.kube.resources.custom_resources import OwnLimitsSpec
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects
@@ -39,7 +40,7 @@ class Town(World):
         self.mirror = ClusterMirror(self.config, self.clock)
         for name, rank, slo in (("gold", 1, 0.999), ("bronze", 3, 0.001)):
             spec = ServiceClassSpec(slo, rank, namespaces=("*",), own_limits=OwnLimitsSpec(**own_limits))
-            self.mirror.see_class(ServiceClass(WrittenMetadata(name), spec))
+            self.mirror.on_class_update(ServiceClass(Metadata(name), spec))
         self.node("a")
         self.lead()
 
@@ -52,7 +53,7 @@ class Town(World):
         }  # fmt: skip
         spec = {"schedulerName": "slacktide", "nodeName": node, "containers": [made_objects.container(cpu="4")]}
         status = {"phase": "Running" if node else "Pending", "conditions": ready}
-        self.mirror.see_pod(made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": status}))
+        self.mirror.on_pod_update(made_objects.decoded(POD, {"metadata": metadata, "spec": spec, "status": status}))
 
     def decide(self) -> list[Decision]:
         return list(self.engine.run(self.clock()).decisions)

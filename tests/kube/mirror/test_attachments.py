@@ -44,11 +44,11 @@ def mirror() -> ClusterMirror:
     """Two nodes of which the first takes two disks; claims a to d are bound to disks."""
     found = ClusterMirror(load_live(), lambda: NOW)
     for name in ("n1", "n2"):
-        found.see_node(made_objects.node(name, allocatable={"cpu": "4"}))
+        found.on_node_update(made_objects.node(name, allocatable={"cpu": "4"}))
     for name in "abcd":
-        found.volumes.see_claim(claim(name, f"disk-{name}"))
-        found.volumes.see_volume(volume(f"disk-{name}", csi={"driver": DRIVER, "volumeHandle": f"h-{name}"}))
-    found.volumes.see_csi_node(limits("n1", disk=2))
+        found.volumes.on_claim_update(claim(name, f"disk-{name}"))
+        found.volumes.on_volume_update(volume(f"disk-{name}", csi={"driver": DRIVER, "volumeHandle": f"h-{name}"}))
+    found.volumes.on_csi_node_update(limits("n1", disk=2))
     return found
 
 
@@ -60,10 +60,10 @@ def left(mirror: ClusterMirror, node: str = "n1") -> int:
 
 
 def test_a_driver_without_a_limit_anywhere_is_no_resource(mirror: ClusterMirror) -> None:
-    mirror.volumes.drop_csi_node("n1")
+    mirror.volumes.on_csi_node_delete("n1")
     assert mirror.attachments.demand(using("p", "a")) == ()
     assert DISKS not in mirror.nodes["n1"].amounts
-    mirror.volumes.see_csi_node(limits("n1", disk=None))
+    mirror.volumes.on_csi_node_update(limits("n1", disk=None))
     assert DISKS not in mirror.nodes["n1"].amounts
 
 
@@ -73,34 +73,34 @@ def test_a_pod_asks_for_one_a_volume_and_a_node_without_a_limit_has_enough(mirro
 
 
 def test_a_claim_without_a_volume_counts_for_the_driver_that_will_make_it(mirror: ClusterMirror) -> None:
-    mirror.storage.see_class(storage_class("made", DRIVER))
-    mirror.storage.see_class(storage_class("local", "kubernetes.io/no-provisioner"))
-    mirror.volumes.see_claim(claim("new", class_name="made"))
-    mirror.volumes.see_claim(claim("none", class_name="local"))
+    mirror.storage.on_class_update(storage_class("made", DRIVER))
+    mirror.storage.on_class_update(storage_class("local", "kubernetes.io/no-provisioner"))
+    mirror.volumes.on_claim_update(claim("new", class_name="made"))
+    mirror.volumes.on_claim_update(claim("none", class_name="local"))
     assert mirror.attachments.demand(using("p", "new", "none")) == ((DISKS, 1),)
 
 
 def test_each_volume_counts_once_a_node_however_many_pods_use_it(mirror: ClusterMirror) -> None:
-    mirror.see_pod(using("p", "a", node="n1"))
+    mirror.on_pod_update(using("p", "a", node="n1"))
     assert left(mirror) == 1
-    mirror.see_pod(using("q", "a", node="n1"))
+    mirror.on_pod_update(using("q", "a", node="n1"))
     assert left(mirror) == 1
-    mirror.see_pod(using("r", "a", "b", node="n1"))
+    mirror.on_pod_update(using("r", "a", "b", node="n1"))
     assert left(mirror) == 0
-    mirror.drop_pod(Identity("default", "p", "p", ""), None)
-    mirror.drop_pod(Identity("default", "q", "q", ""), None)
+    mirror.on_pod_delete(Identity("default", "p", "p", ""), None)
+    mirror.on_pod_delete(Identity("default", "q", "q", ""), None)
     assert left(mirror) == 0  # of r alone
-    mirror.see_pod(using("r", "a", "b", node="n1", phase="Succeeded"))
+    mirror.on_pod_update(using("r", "a", "b", node="n1", phase="Succeeded"))
     assert left(mirror) == 2
 
 
 def test_what_is_attached_counts_also_while_no_pod_uses_it(mirror: ClusterMirror) -> None:
-    mirror.volumes.see_attachment(attached("disk-a", "n1"))
+    mirror.volumes.on_attachment_update(attached("disk-a", "n1"))
     assert left(mirror) == 1
-    mirror.see_pod(using("p", "a", node="n1"))
+    mirror.on_pod_update(using("p", "a", node="n1"))
     assert left(mirror) == 1
-    mirror.drop_pod(Identity("default", "p", "p", ""), None)
-    mirror.volumes.drop_attachment("disk-a-n1")
+    mirror.on_pod_delete(Identity("default", "p", "p", ""), None)
+    mirror.volumes.on_attachment_delete("disk-a-n1")
     assert left(mirror) == 2
 
 
@@ -108,23 +108,23 @@ def test_a_node_full_of_volumes_that_nobody_uses_any_more_has_nothing_left_but_o
     mirror: ClusterMirror,
 ) -> None:
     for name in "ab":
-        mirror.see_pod(using(f"p{name}", name, node="n1"))
-    mirror.volumes.see_attachment(attached("disk-c", "n1"))
+        mirror.on_pod_update(using(f"p{name}", name, node="n1"))
+    mirror.volumes.on_attachment_update(attached("disk-c", "n1"))
     assert left(mirror) == 0
 
 
 def test_a_volume_that_is_seen_after_its_attachment_counts(mirror: ClusterMirror) -> None:
-    mirror.volumes.drop_volume("disk-a")
-    mirror.volumes.see_attachment(attached("disk-a", "n1"))
+    mirror.volumes.on_volume_delete("disk-a")
+    mirror.volumes.on_attachment_update(attached("disk-a", "n1"))
     assert left(mirror) == 2
-    mirror.volumes.see_volume(volume("disk-a", csi={"driver": DRIVER, "volumeHandle": "h-a"}))
+    mirror.volumes.on_volume_update(volume("disk-a", csi={"driver": DRIVER, "volumeHandle": "h-a"}))
     assert left(mirror) == 1
 
 
 def test_limits_that_come_late_concern_pods_that_run(mirror: ClusterMirror) -> None:
-    mirror.volumes.drop_csi_node("n1")
-    mirror.see_pod(using("p", "a", node="n1"))
-    mirror.volumes.see_csi_node(limits("n1", disk=1))
+    mirror.volumes.on_csi_node_delete("n1")
+    mirror.on_pod_update(using("p", "a", node="n1"))
+    mirror.volumes.on_csi_node_update(limits("n1", disk=1))
     assert left(mirror) == 0
 
 
@@ -134,8 +134,8 @@ def test_amounts_are_those_of_kubernetes_whatever_happens(seed: int) -> None:
     chance = random.Random(seed)
     mirror = ClusterMirror(load_live(), lambda: NOW)
     for name in ("n1", "n2"):
-        mirror.see_node(made_objects.node(name))
-    mirror.volumes.see_csi_node(limits("n1", disk=2))
+        mirror.on_node_update(made_objects.node(name))
+    mirror.volumes.on_csi_node_update(limits("n1", disk=2))
     pods: dict[str, tuple[str, tuple[str, ...]]] = {}
     volumes: set[str] = set()
     there: set[tuple[str, str]] = set()
@@ -145,27 +145,27 @@ def test_amounts_are_those_of_kubernetes_whatever_happens(seed: int) -> None:
             case 0:
                 claims = tuple(sorted(chance.sample("abcd", chance.randint(1, 3))))
                 pods[f"p{step}"] = node, claims
-                mirror.see_pod(using(f"p{step}", *claims, node=node))
+                mirror.on_pod_update(using(f"p{step}", *claims, node=node))
             case 1 if pods:
                 gone = chance.choice(sorted(pods))
                 del pods[gone]
-                mirror.drop_pod(Identity("default", gone, gone, ""), None)
+                mirror.on_pod_delete(Identity("default", gone, gone, ""), None)
             case 2:
                 there ^= {(name, node)}
                 if (name, node) in there:
-                    mirror.volumes.see_attachment(attached(f"disk-{name}", node))
+                    mirror.volumes.on_attachment_update(attached(f"disk-{name}", node))
                 else:
-                    mirror.volumes.drop_attachment(f"disk-{name}-{node}")
+                    mirror.volumes.on_attachment_delete(f"disk-{name}-{node}")
             case 3:
                 volumes ^= {name}
                 if name in volumes:
                     named = {"namespace": "default", "name": name, "uid": f"uid-{name}"}
                     source = {"driver": DRIVER, "volumeHandle": f"h-{name}"}
-                    mirror.volumes.see_volume(volume(f"disk-{name}", csi=source, claimRef=named))
-                    mirror.volumes.see_claim(claim(name, f"disk-{name}"))
+                    mirror.volumes.on_volume_update(volume(f"disk-{name}", csi=source, claimRef=named))
+                    mirror.volumes.on_claim_update(claim(name, f"disk-{name}"))
                 else:
-                    mirror.volumes.drop_claim("default", name)
-                    mirror.volumes.drop_volume(f"disk-{name}")
+                    mirror.volumes.on_claim_delete("default", name)
+                    mirror.volumes.on_volume_delete(f"disk-{name}")
         for each, limit in (("n1", 2), ("n2", UNLIMITED)):
             used = {one for at, claims in pods.values() if at == each for one in claims}
             unique = (used | {one for one, at in there if at == each}) & volumes

@@ -91,7 +91,7 @@ def test_an_exception_in_any_handler_ends_nothing(at: int, defects: list[logging
             raise KeyError(identity.name)
 
     if kind is POD:
-        vars(mirror)["drop_pod"] = lambda identity, _last: drop(identity)
+        vars(mirror)["on_pod_delete"] = lambda identity, _last: drop(identity)
     handler.see, handler.drop = see, drop
 
     def event(what: str, name: str, version: str) -> bytes:
@@ -155,7 +155,7 @@ def test_what_a_mirror_tells_comes_through_the_barrier(defects: list[logging.Log
     deaf = Deaf()
     vars(deaf)["node"] = _raise
     mirror.follow(deaf)
-    mirror.see_node(made_objects.node("a"))
+    mirror.on_node_update(made_objects.node("a"))
     assert mirror.barrier.counts.total() == 1
     assert "it hears nothing" in defects[0].getMessage()
 
@@ -170,12 +170,14 @@ def test_cancellation_goes_through_the_barrier() -> None:
 
 def test_each_problem_is_told_once_and_again_after_a_change() -> None:
     barrier, told = Barrier(), list[SetAside]()
-    barrier.tell = told.append
+    barrier.on_set_aside = told.append
     about = Reference("v1", "Pod", "default", "p", "u")
     for _ in range(3):
         with barrier.around(about):
             raise Unschedulable("annotation x: found 1, expected 2")
-    assert [str(one) for one in told] == ["Pod default/p is set aside: annotation x: found 1, expected 2"]
+    assert [str(one) for one in told] == [
+        "Pod default/p is ignored until it changes: annotation x: found 1, expected 2"
+    ]
     assert barrier.counts == {("Pod", UNUSABLE): 1}
     barrier.passes(about)
     assert not barrier.aside
@@ -199,7 +201,7 @@ def test_a_claim_that_is_nested_too_deeply_is_set_aside_and_its_neighbours_are_r
     watches, mirror = watches_of_everything()
     handler = next(cast("Any", one)._handler for one in watches.every if one.kind is RESOURCE_CLAIM)
     told: list[SetAside] = []
-    mirror.barrier.tell = told.append
+    mirror.barrier.on_set_aside = told.append
 
     async def check() -> None:
         listed = [deep_claim("deep", levels), deep_claim("flat", 3)]

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import (
     JOB,
     NAMESPACE,
@@ -74,7 +73,7 @@ class Heard(Changes):
     def budgets_cover(self, namespace: str) -> None:
         self._said.append(("budgets_cover", namespace))
 
-    def constraints(self, uids: Sequence[str]) -> None:
+    def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:  # noqa: ARG002
         self._said.append(("constraints", *uids))
 
     def pod(self, record: PodRecord) -> None:
@@ -101,19 +100,19 @@ def pod(name: str, **more: Any) -> Any:
 
 
 def test_pods_are_known_by_uid_and_by_name_until_they_are_gone(mirror: ClusterMirror, heard: Heard) -> None:
-    mirror.see_pod(pod("p"))
-    mirror.see_pod(made_objects.pod("s", uid="s", schedulerName="other", nodeName="a"))
+    mirror.on_pod_update(pod("p"))
+    mirror.on_pod_update(made_objects.pod("s", uid="s", schedulerName="other", nodeName="a"))
     assert [(one.uid, one.ours, one.seen) for one in mirror.pods.values()] == [("p", True, NOW), ("s", False, NOW)]
     assert mirror.uids[("default", "p")] == "p"
-    mirror.drop_pod(Identity("default", "p", "p", ""), pod("p", status={"phase": "Succeeded"}))
+    mirror.on_pod_delete(Identity("default", "p", "p", ""), pod("p", status={"phase": "Succeeded"}))
     assert list(mirror.pods) == ["s"]
     assert heard.said() == [("pod", "p"), ("pod", "s"), ("pod_gone", "p", True)]
 
 
 def test_a_name_that_another_pod_has_by_now_stays_its(mirror: ClusterMirror) -> None:
-    mirror.see_pod(pod("p"))
-    mirror.see_pod(made_objects.pod("p", uid="later", schedulerName="slacktide"))
-    mirror.drop_pod(Identity("default", "p", "p", ""), None)
+    mirror.on_pod_update(pod("p"))
+    mirror.on_pod_update(made_objects.pod("p", uid="later", schedulerName="slacktide"))
+    mirror.on_pod_delete(Identity("default", "p", "p", ""), None)
     assert mirror.uids[("default", "p")] == "later"
 
 
@@ -122,45 +121,47 @@ def test_a_malformed_pod_keeps_what_was_known_of_it(mirror: ClusterMirror, heard
         return Malformed(name=name, namespace="default", uid=name, resource_version="1", problem="spec: no",
                          scheduler=scheduler, node=node)  # fmt: skip
 
-    mirror.see_pod(pod("p", nodeName="a"))
-    mirror.see_malformed_pod(malformed("p", "slacktide", "a"))
+    mirror.on_pod_update(pod("p", nodeName="a"))
+    mirror.on_malformed_pod_update(malformed("p", "slacktide", "a"))
     assert mirror.pods["p"].pod.spec.node_name == "a"
     assert mirror.pods["p"].malformed == "the pod is malformed: spec: no"
-    mirror.see_malformed_pod(malformed("q", "slacktide"))
-    mirror.see_malformed_pod(malformed("s", "other"))
-    mirror.see_malformed_pod(malformed("t", "slacktide", "a"))
+    mirror.on_malformed_pod_update(malformed("q", "slacktide"))
+    mirror.on_malformed_pod_update(malformed("s", "other"))
+    mirror.on_malformed_pod_update(malformed("t", "slacktide", "a"))
     assert list(mirror.pods) == ["p", "q"]
     assert heard.said() == [("pod", "p"), ("pod", "p"), ("pod", "q")]
-    mirror.see_pod(pod("p", nodeName="a"))
+    mirror.on_pod_update(pod("p", nodeName="a"))
     assert mirror.pods["p"].malformed == ""
 
 
 def test_terms_of_one_pod_change_the_constraints_of_others(mirror: ClusterMirror, heard: Heard) -> None:
-    mirror.see_node(made_objects.node("n", labels={"zone": "z", "node-restriction.kubernetes.io/slacktide": "true"}))
-    mirror.see_pod(pod("p", labels={"app": "web"}))
+    mirror.on_node_update(
+        made_objects.node("n", labels={"zone": "z", "node-restriction.kubernetes.io/slacktide": "true"})
+    )
+    mirror.on_pod_update(pod("p", labels={"app": "web"}))
     term = {"labelSelector": {"matchLabels": {"app": "web"}}, "topologyKey": "zone"}
     alone = {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
     heard.said()
-    mirror.see_pod(pod("q", affinity=alone))
+    mirror.on_pod_update(pod("q", affinity=alone))
     assert heard.said() == [("constraints", "p"), ("pod", "q")]
-    mirror.see_pod(pod("q", affinity=alone))
+    mirror.on_pod_update(pod("q", affinity=alone))
     assert heard.said() == [("pod", "q")]
 
 
 def test_a_pod_that_has_ended_has_no_terms_any_more(mirror: ClusterMirror) -> None:
-    mirror.see_pod(pod("p"))
+    mirror.on_pod_update(pod("p"))
     assert len(mirror.constraints) == 1
-    mirror.see_pod(pod("p", status={"phase": "Failed"}))
+    mirror.on_pod_update(pod("p", status={"phase": "Failed"}))
     assert (len(mirror.constraints), list(mirror.pods)) == (0, ["p"])
 
 
 def test_nodes_are_told_when_they_differ(mirror: ClusterMirror, heard: Heard) -> None:
     ours = made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable={"cpu": "4"})
-    mirror.see_node(ours)
-    mirror.see_node(ours)
-    mirror.see_node(made_objects.node("a", allocatable={"cpu": "4"}))
+    mirror.on_node_update(ours)
+    mirror.on_node_update(ours)
+    mirror.on_node_update(made_objects.node("a", allocatable={"cpu": "4"}))
     assert not mirror.is_ours("a")
-    mirror.drop_node("a")
+    mirror.on_node_delete("a")
     assert heard.said() == [("node", "a", True, False), ("node", "a", False, True), ("node_gone", "a")]
     assert mirror.nodes == {}
 
@@ -169,19 +170,19 @@ def test_a_job_that_is_finished_says_so_of_its_cron_job(mirror: ClusterMirror, h
     owner = {"apiVersion": "batch/v1", "kind": "CronJob", "name": "nightly", "uid": "c", "controller": True}
     body = {"metadata": {"name": "j", "namespace": "default", "uid": "j", "ownerReferences": [owner]}}
     job = made_objects.decoded(JOB, body)
-    mirror.see_controller(job, "batch/v1", "Job", -1, finished=True)
+    mirror.on_controller_update(job, "batch/v1", "Job", -1, finished=True)
     assert heard.said() == [("owner_known", "j")]  # whose it is, is not known yet
     cron = made_objects.decoded(JOB, {"metadata": {"name": "nightly", "namespace": "default", "uid": "c"}})
-    mirror.see_controller(cron, "batch/v1", "CronJob", -1)
-    mirror.see_controller(job, "batch/v1", "Job", -1, finished=True)
+    mirror.on_controller_update(cron, "batch/v1", "CronJob", -1)
+    mirror.on_controller_update(job, "batch/v1", "Job", -1, finished=True)
     assert heard.said() == [
         ("replicas", "nightly", -1, False),
         ("owner_known", "c"),
         ("replicas", "nightly", -1, True),
         ("owner_known", "j"),
     ]
-    mirror.drop_controller("c")
-    mirror.drop_controller("c")
+    mirror.on_controller_delete("c")
+    mirror.on_controller_delete("c")
     assert heard.said() == [("controller_gone", "nightly")]
 
 
@@ -191,10 +192,10 @@ def test_classes_and_defaults_of_namespaces(mirror: ClusterMirror, heard: Heard)
         metadata = {"name": "n", "labels": {f"slacktide.io/{key}": value for key, value in found.items()}}
         return made_objects.decoded(NAMESPACE, {"metadata": metadata})
 
-    mirror.see_class(ServiceClass(WrittenMetadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
-    mirror.see_namespace(namespace(default_class="gold"))
-    mirror.see_namespace(namespace(default_class="gold", team="x"))
-    mirror.drop_class("gold")
+    mirror.on_class_update(ServiceClass(Metadata("gold"), ServiceClassSpec(0.999, 1, namespaces=("*",))))
+    mirror.on_namespace_update(namespace(default_class="gold"))
+    mirror.on_namespace_update(namespace(default_class="gold", team="x"))
+    mirror.on_class_delete("gold")
     assert heard.said() == [("classes", "gold", ""), ("classes", "n"), ("classes", "gold", "")]
 
 
@@ -204,19 +205,19 @@ def test_budgets_are_told_with_what_is_left_and_whom_they_cover(mirror: ClusterM
         body = {"metadata": {"name": "b", "namespace": "n"}, "spec": spec, "status": {"disruptionsAllowed": left}}
         return made_objects.decoded(POD_DISRUPTION_BUDGET, body)
 
-    mirror.see_budget(budget(2, "web"))
+    mirror.on_budget_update(budget(2, "web"))
     assert heard.said() == [("budget", "n/b", 2), ("budgets_cover", "n")]
-    mirror.see_budget(budget(1, "web"))
+    mirror.on_budget_update(budget(1, "web"))
     assert heard.said() == [("budget", "n/b", 1)]
-    mirror.drop_budget("n", "b")
+    mirror.on_budget_delete("n", "b")
     assert heard.said() == [("budgets_cover", "n"), ("budget_gone", "n/b")]
 
 
 def test_pods_with_volumes_that_wait_are_told_again_when_storage_changes(mirror: ClusterMirror, heard: Heard) -> None:
     claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
-    mirror.see_pod(pod("waits", volumes=claim))
-    mirror.see_pod(pod("runs", volumes=claim, nodeName="a"))
-    mirror.see_pod(pod("has-none"))
+    mirror.on_pod_update(pod("waits", volumes=claim))
+    mirror.on_pod_update(pod("runs", volumes=claim, nodeName="a"))
+    mirror.on_pod_update(pod("has-none"))
     heard.said()
     mirror.volumes.storage_changed()
     assert heard.said() == [("pod", "waits")]
@@ -225,8 +226,8 @@ def test_pods_with_volumes_that_wait_are_told_again_when_storage_changes(mirror:
 def test_a_pod_with_volumes_that_was_malformed_at_first_is_told_again_as_well(
     mirror: ClusterMirror, heard: Heard
 ) -> None:
-    mirror.see_malformed_pod(Malformed("default", "waits", "waits", "1", "spec: no", scheduler="slacktide"))
-    mirror.see_pod(pod("waits", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
+    mirror.on_malformed_pod_update(Malformed("default", "waits", "waits", "1", "spec: no", scheduler="slacktide"))
+    mirror.on_pod_update(pod("waits", volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]))
     heard.said()
     mirror.volumes.storage_changed()
     assert heard.said() == [("pod", "waits")]
@@ -235,12 +236,12 @@ def test_a_pod_with_volumes_that_was_malformed_at_first_is_told_again_as_well(
 def test_a_claim_that_is_seen_late_concerns_pods_that_run_with_it(mirror: ClusterMirror, heard: Heard) -> None:
     claim = [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]
     running = pod("runs", volumes=claim, nodeName="a")
-    mirror.see_pod(running)
+    mirror.on_pod_update(running)
     assert mirror.constraints.constraints_of(running).placement.marks == ()
     body = {"metadata": {"name": "c", "namespace": "default"}, "spec": {"accessModes": ["ReadWriteOncePod"]}}
-    mirror.volumes.see_claim(made_objects.decoded(PERSISTENT_VOLUME_CLAIM, body))
+    mirror.volumes.on_claim_update(made_objects.decoded(PERSISTENT_VOLUME_CLAIM, body))
     assert mirror.constraints.constraints_of(running).placement.marks == ("claim:default/c",)
-    mirror.volumes.drop_claim("default", "c")
+    mirror.volumes.on_claim_delete("default", "c")
     assert mirror.constraints.constraints_of(running).placement.marks == ()
     assert heard.said() == [("pod", "runs")]
 
@@ -255,11 +256,11 @@ def test_followers_hear_in_their_order_and_from_when_they_follow(mirror: Cluster
         def pod(self, record: PodRecord) -> None:
             order.append(f"{self.name}:{record.uid}")
 
-    mirror.see_pod(pod("before"))
+    mirror.on_pod_update(pod("before"))
     mirror.follow(Named("one"))
-    mirror.see_pod(pod("p"))
+    mirror.on_pod_update(pod("p"))
     mirror.follow(Named("two"))
-    mirror.see_pod(pod("q"))
+    mirror.on_pod_update(pod("q"))
     assert order == ["one:p", "one:q", "two:q"]
 
 
@@ -270,24 +271,9 @@ def test_pods_of_others_that_have_ended_are_not_kept_and_ours_are() -> None:
     for name, scheduler in (("theirs", "default-scheduler"), ("ours", "slacktide")):
         for phase in ("Running", "Succeeded"):
             status = {"phase": phase}
-            mirror.see_pod(made_objects.pod(name, uid=name, schedulerName=scheduler, nodeName="a", status=status))
-    mirror.see_pod(made_objects.pod("late", uid="late", schedulerName="x", nodeName="a", status={"phase": "Failed"}))
+            mirror.on_pod_update(made_objects.pod(name, uid=name, schedulerName=scheduler, nodeName="a", status=status))
+    mirror.on_pod_update(
+        made_objects.pod("late", uid="late", schedulerName="x", nodeName="a", status={"phase": "Failed"})
+    )
     assert set(mirror.pods) == set(mirror.uids.values()) == {"ours"}
     assert [one for one in heard.said() if one[0] == "pod_gone"] == [("pod_gone", "theirs", True)]
-
-
-def test_a_node_that_is_ours_by_a_label_of_its_kubelets_is_warned_of_once(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    config = load_live()
-    former = replace(config.kube, former_node_label="slacktide.io/managed=true")
-    mirror = ClusterMirror(replace(config, kube=former), lambda: NOW)
-    mirror.see_node(made_objects.node("safe", labels={"node-restriction.kubernetes.io/slacktide": "true"}))
-    assert not caplog.text
-    for name in ("a", "b"):
-        mirror.see_node(made_objects.node(name, labels={"slacktide.io/managed": "true"}))
-        assert mirror.is_ours(name)
-    assert caplog.text.count("which a kubelet can set on itself") == 1
-    strict = ClusterMirror(config, lambda: NOW)
-    strict.see_node(made_objects.node("a", labels={"slacktide.io/managed": "true"}))
-    assert not strict.is_ours("a")

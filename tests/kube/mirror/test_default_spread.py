@@ -30,7 +30,7 @@ class Told(Changes):
     def __init__(self) -> None:
         self.uids: list[str] = []
 
-    def constraints(self, uids: Any) -> None:
+    def constraints(self, uids: Any, *, by: str = "", at_once: bool = False) -> None:  # noqa: ARG002
         self.uids += uids
 
 
@@ -40,7 +40,7 @@ class World:
         self.told = Told()
         self.mirror.follow(self.told)
         labels = dict.fromkeys(("kubernetes.io/hostname", "topology.kubernetes.io/zone"), "a")
-        self.mirror.see_node(node("a", labels | {"node-restriction.kubernetes.io/slacktide": "true"}))
+        self.mirror.on_node_update(node("a", labels | {"node-restriction.kubernetes.io/slacktide": "true"}))
 
     def pod(self, name: str, owner: str = "", **spec: Any) -> Pod:
         metadata: dict[str, Any] = {"name": name, "namespace": "n", "uid": name, "labels": {"app": "web", "tier": "x"}}
@@ -48,12 +48,12 @@ class World:
             reference = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": owner, "uid": owner}
             metadata["ownerReferences"] = [reference | {"controller": True}]
         found = decoded(POD, {"metadata": metadata, "spec": {"schedulerName": "slacktide"} | spec})
-        self.mirror.see_pod(found)
+        self.mirror.on_pod_update(found)
         return found
 
     def service(self, **selector: str) -> None:
         body = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"selector": selector}}
-        self.mirror.see_service(decoded(SERVICE, body))
+        self.mirror.on_service_update(decoded(SERVICE, body))
 
     def replica_set(self, name: str, **labels: str) -> None:
         body = {"metadata": {"name": name, "namespace": "n", "uid": name}}
@@ -83,7 +83,7 @@ def test_services_and_controllers_select_together(world: World) -> None:
     assert set(world.told.uids) == {"p"}
     world.replica_set("rs", tier="x")
     assert world.spreads(pod) == ["counted:n/app=web,tier=x"]
-    world.mirror.drop_service("n", "s")
+    world.mirror.on_service_delete("n", "s")
     assert world.spreads(pod) == ["counted:n/tier=x"]
 
 

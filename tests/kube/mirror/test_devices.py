@@ -97,17 +97,17 @@ def mirror() -> ClusterMirror:
     """Two nodes with two GPUs each, and a class of them."""
     found = ClusterMirror(load_live(), lambda: NOW)
     for name in ("n1", "n2"):
-        found.see_node(node(name))
-        found.devices.see_slice(offer(name, "x", "y"))
-    found.devices.see_class(device_class())
+        found.on_node_update(node(name))
+        found.devices.on_slice_update(offer(name, "x", "y"))
+    found.devices.on_class_update(device_class())
     return found
 
 
 def see(mirror: ClusterMirror, *pods: Pod, claims: tuple[ResourceClaim, ...] = ()) -> None:
     for one in claims:
-        mirror.devices.see_claim(one)
+        mirror.devices.on_claim_update(one)
     for pod in pods:
-        mirror.see_pod(pod)
+        mirror.on_pod_update(pod)
 
 
 def there(mirror: ClusterMirror, resource: str = GPU) -> list[int]:
@@ -133,7 +133,7 @@ def prioritized(name: str, *sizes: int) -> Any:
 def test_nodes_say_which_alternatives_pods_would_get_there(mirror: ClusterMirror) -> None:
     for name, sizes in (("n1", (1,)), ("n2", (3, 2))):
         devices = [{"name": f"d{one}", "attributes": {"size": {"int": one}}} for one in sizes]
-        mirror.devices.see_slice(offer(name, *devices))
+        mirror.devices.on_slice_update(offer(name, *devices))
     pod = using("p", "c")
     see(mirror, pod, claims=(prioritized("c", 3, 2, 1),))
 
@@ -143,9 +143,9 @@ def test_nodes_say_which_alternatives_pods_would_get_there(mirror: ClusterMirror
 
     # kube-scheduler gives 8, 7 and 6 points, and the best node 100.
     assert worth() == [0, 25]
-    mirror.devices.see_claim(claim("other", {"n2": "d3"}))
+    mirror.devices.on_claim_update(claim("other", {"n2": "d3"}))
     assert worth() == [0, 12]
-    mirror.devices.drop_claim("default", "other")
+    mirror.devices.on_claim_delete("default", "other")
     assert worth() == [0, 25]
     assert not mirror.devices.reserve(pod, mirror.nodes["n2"].attributes)
     assert mirror.devices.needs(pod).liked, "as long as the place is kept, it is as it was"
@@ -184,10 +184,10 @@ def test_a_waiting_pod_asks_for_one_of_what_stands_for_its_claims(mirror: Cluste
 def test_what_claims_have_is_in_use(mirror: ClusterMirror) -> None:
     see(mirror, using("a", "a"), claims=(claim("a"), claim("other", {"n1": "x"})))
     assert there(mirror) == [1, 2]
-    mirror.devices.see_claim(claim("other"))
+    mirror.devices.on_claim_update(claim("other"))
     assert there(mirror) == [2, 2]
-    mirror.devices.see_claim(claim("other", {"n2": "y"}))
-    mirror.devices.drop_claim("default", "other")
+    mirror.devices.on_claim_update(claim("other", {"n2": "y"}))
+    mirror.devices.on_claim_delete("default", "other")
     assert there(mirror) == [2, 2]
 
 
@@ -197,7 +197,7 @@ def test_an_allocated_claim_leads_to_its_node(mirror: ClusterMirror) -> None:
     needs = mirror.devices.needs(a)
     assert [needs.term.holds(view.attributes) for view in mirror.nodes.values()] == [True, False]
     assert needs.demand == ((GPU, 1),)
-    assert "cannot be used from node n2" in reserve(mirror, a, "n2")
+    assert "not available on node n2" in reserve(mirror, a, "n2")
     assert reserve(mirror, a, "n1") == ""
     assert planned(mirror, "a") == ["n1/y"]
 
@@ -211,7 +211,7 @@ def test_no_device_is_reserved_twice(mirror: ClusterMirror) -> None:
     # Both of them count as places that are taken, as their pods ask for them until they are bound.
     assert there(mirror) == [2, 2]
     assert there(mirror, f"{GPU}~2") == [0, 1]
-    assert reserve(mirror, pods[2], "n1") == "node n1 has no free devices for its claims any more"
+    assert reserve(mirror, pods[2], "n1") == "node n1 has no free devices for its ResourceClaims any more"
     mirror.devices.release("a")
     mirror.devices.release("b")
     assert reserve(mirror, pods[2], "n1") == ""
@@ -231,10 +231,10 @@ def test_a_reservation_ends_when_the_pod_is_bound_and_the_claim_has_the_device(m
     a = using("a", "a")
     see(mirror, a, using("b", "b"), claims=(claim("a"), claim("b")))
     assert reserve(mirror, a, "n1") == ""
-    mirror.devices.see_claim(claim("a", {"n1": "x"}, users=("a",)))
+    mirror.devices.on_claim_update(claim("a", {"n1": "x"}, users=("a",)))
     assert mirror.devices.needs(a).demand == ((GPU, 1),), "as the engine knows it, until it is bound"
     assert there(mirror) == [2, 2]
-    mirror.see_pod(using("a", "a", node="n1"))
+    mirror.on_pod_update(using("a", "a", node="n1"))
     assert not mirror.devices.in_use.reservations
     assert there(mirror) == [1, 2]
     assert mirror.devices.needs(using("b", "b")).demand == ((GPU, 1),)
@@ -245,17 +245,17 @@ def test_a_pod_that_is_bound_asks_for_devices_no_more_and_followers_hear_of_it(m
         def __init__(self) -> None:
             self.told: list[str] = []
 
-        def constraints(self, uids: Sequence[str]) -> None:
+        def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:  # noqa: ARG002
             self.told += uids
 
     follower = Follower()
     mirror.follow(follower)
     see(mirror, using("a", "a"), using("b"), claims=(claim("a"),))
     assert reserve(mirror, using("a", "a"), "n1") == ""
-    mirror.devices.see_claim(claim("a", {"n1": "x"}, users=("a",)))
+    mirror.devices.on_claim_update(claim("a", {"n1": "x"}, users=("a",)))
     assert not follower.told
     for name in "ab":
-        mirror.see_pod(using(name, *name[:1].replace("b", ""), node="n1"))
+        mirror.on_pod_update(using(name, *name[:1].replace("b", ""), node="n1"))
     assert follower.told == ["a"]
 
 
@@ -265,7 +265,7 @@ def test_what_is_being_written_stays_reserved_when_the_pod_is_gone(mirror: Clust
         see(mirror, a, using("b", "b"), claims=(claim("a"), claim("b")))
         assert reserve(mirror, a, "n1") == ""
         mirror.devices.in_use.reservations["a"].writing = writing
-        mirror.drop_pod(Identity("default", "a", "a", ""), a)
+        mirror.on_pod_delete(Identity("default", "a", "a", ""), a)
         assert there(mirror) == [2, 2]
         assert ("a" in mirror.devices.in_use.reservations) == writing
         mirror.devices.release("a")
@@ -276,12 +276,12 @@ def test_other_pods_of_a_claim_wait_while_it_gets_a_device(mirror: ClusterMirror
     a, b = using("a", "both"), using("b", "both")
     see(mirror, a, b, claims=(claim("both"),))
     assert reserve(mirror, a, "n1") == ""
-    assert "being given devices for another pod" in waits(mirror, b)
-    assert "being given devices for another pod" in reserve(mirror, b, "n1")
+    assert "being allocated for another pod" in waits(mirror, b)
+    assert "being allocated for another pod" in reserve(mirror, b, "n1")
     mirror.devices.release("a")
     assert waits(mirror, b) == ""
     assert reserve(mirror, a, "n1") == ""
-    mirror.devices.see_claim(claim("both", {"n1": "x"}, users=("a",)))
+    mirror.devices.on_claim_update(claim("both", {"n1": "x"}, users=("a",)))
     needs = mirror.devices.needs(b)
     assert (needs.waits, needs.demand) == ("", ())
     assert [needs.term.holds(view.attributes) for view in mirror.nodes.values()] == [True, False]
@@ -295,7 +295,7 @@ def test_an_earlier_version_of_a_claim_is_passed_over(mirror: ClusterMirror) -> 
     assert mirror.devices.needs(a).demand == ()
     assert there(mirror) == [1, 2]
     anew = replace_uid(before, "another")
-    mirror.devices.see_claim(anew)
+    mirror.devices.on_claim_update(anew)
     assert mirror.devices.needs(a).demand == ((GPU, 1),)
     assert there(mirror) == [2, 2]
 
@@ -309,27 +309,27 @@ def replace_uid(one: ResourceClaim, uid: str) -> ResourceClaim:
 def test_claims_that_cannot_be_used_make_the_pod_wait_with_the_reason(mirror: ClusterMirror) -> None:
     pod = using("a", "a")
     see(mirror, pod)
-    assert waits(mirror, pod) == "resource claim a does not exist"
+    assert waits(mirror, pod) == "ResourceClaim a not found"
     binding = {"devices": {"results": [{"request": "r", "driver": DRIVER, "pool": "n1", "device": "x",
                                         "bindingConditions": ["attached"]}]}}  # fmt: skip
     bodies: tuple[tuple[dict[str, Any], str], ...] = (
-        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "resource claim a is being deleted"),
+        ({"metadata": {"deletionTimestamp": "2026-01-01T00:00:00Z"}}, "ResourceClaim a is being deleted"),
         ({"metadata": {}, "status": {"allocation": binding}}, "bindingConditions"),
         (
             {"metadata": {}, "status": {"allocation": {}, "reservedFor": [{"uid": str(at)} for at in range(256)]}},
-            "in use by 256 pods",
+            "reserved for 256 pods already",
         ),
     )
     for body, said in bodies:
         version = str(next(VERSIONS))
         metadata = {"name": "a", "namespace": "default", "uid": "a", "resourceVersion": version, **body["metadata"]}
-        mirror.devices.see_claim(decoded(RESOURCE_CLAIM, {**body, "metadata": metadata}))
+        mirror.devices.on_claim_update(decoded(RESOURCE_CLAIM, {**body, "metadata": metadata}))
         assert said in waits(mirror, pod)
     see(mirror, claims=(claim("a", capacity={"requests": {"memory": "1Gi"}}),))
     assert "claim a: spec.devices.requests[0].exactly.capacity" in waits(mirror, pod)
-    mirror.devices.see_claim(claim("a"))
+    mirror.devices.on_claim_update(claim("a"))
     assert waits(mirror, pod) == ""
-    mirror.devices.drop_class("gpu")
+    mirror.devices.on_class_delete("gpu")
     assert "device class gpu does not exist" in waits(mirror, pod)
     mirror.devices.set_unknown("resourceclaims cannot be listed: 404")
     assert waits(mirror, pod) == "spec.resourceClaims: resourceclaims cannot be listed: 404"
@@ -339,11 +339,11 @@ def test_claims_that_cannot_be_used_make_the_pod_wait_with_the_reason(mirror: Cl
 def test_claims_from_templates(mirror: ClusterMirror) -> None:
     see(mirror, using("a", template="gpu"))
     assert waits(mirror, using("a", template="gpu")) == (
-        "spec.resourceClaims[0]: no claim has been made from template gpu yet"
+        "spec.resourceClaims[0]: no ResourceClaim has been created from template gpu yet"
     )
     made = using("a", template="gpu", made="a-t-1")
     see(mirror, made, claims=(claim("a-t-1"),))
-    assert waits(mirror, made) == "resource claim a-t-1 was not made for this pod"
+    assert waits(mirror, made) == "ResourceClaim a-t-1 was not created for this pod (pod is not owner)"
     see(mirror, claims=(claim("a-t-1", owner="a"),))
     assert mirror.devices.needs(made).demand == ((GPU, 1),)
     needless = using("b", template="gpu", made=None)
@@ -352,15 +352,15 @@ def test_claims_from_templates(mirror: ClusterMirror) -> None:
 
 
 def test_a_pod_that_nobody_has_seen_is_not_placed_without_its_claims(mirror: ClusterMirror) -> None:
-    assert "not known yet" in waits(mirror, using("a", "a"))
+    assert "not been listed yet" in waits(mirror, using("a", "a"))
 
 
 def test_a_selector_that_fails_on_every_node_is_the_reason(mirror: ClusterMirror) -> None:
-    mirror.devices.see_class(device_class(expression='device.attributes["d.example"].model == "a"'))
+    mirror.devices.on_class_update(device_class(expression='device.attributes["d.example"].model == "a"'))
     pod = using("a", "a")
     see(mirror, pod, claims=(claim("a"),))
     assert "request r: device d.example/n1/x: CEL expression" in waits(mirror, pod)
-    mirror.devices.see_slice(offer("n2", {"name": "z", "attributes": {"model": {"string": "a"}}}))
+    mirror.devices.on_slice_update(offer("n2", {"name": "z", "attributes": {"model": {"string": "a"}}}))
     assert waits(mirror, pod) == ""
     assert there(mirror) == [0, 1]
 
@@ -368,10 +368,10 @@ def test_a_selector_that_fails_on_every_node_is_the_reason(mirror: ClusterMirror
 def test_while_nodes_are_looked_at_one_by_one_nobody_hears_that_there_is_no_hope(mirror: ClusterMirror) -> None:
     """A device that all nodes can use is taken, so that all nodes are looked at, first one on which the selector
     fails."""
-    mirror.devices.see_class(device_class(expression='device.attributes["d.example"].model == "a"'))
+    mirror.devices.on_class_update(device_class(expression='device.attributes["d.example"].model == "a"'))
     models: dict[str, Any] = {one: {"name": "z", "attributes": {"model": {"string": one}}} for one in "ab"}
-    mirror.devices.see_slice(offer("n2", models["a"]))
-    mirror.devices.see_slice(offer("shared", models["b"], allNodes=True))
+    mirror.devices.on_slice_update(offer("n2", models["a"]))
+    mirror.devices.on_slice_update(offer("shared", models["b"], allNodes=True))
     pod = using("a", "a")
     see(mirror, pod, claims=(claim("a"),))
     assert there(mirror) == [0, 1]
@@ -381,12 +381,12 @@ def test_while_nodes_are_looked_at_one_by_one_nobody_hears_that_there_is_no_hope
             raise AssertionError(waits(mirror, record.pod))
 
     mirror.follow(Follower())
-    mirror.devices.see_claim(claim("other", {"shared": "z"}))
+    mirror.devices.on_claim_update(claim("other", {"shared": "z"}))
     assert there(mirror) == [0, 1]
 
 
 def test_devices_of_all_nodes_are_counted_on_each_and_reserved_once(mirror: ClusterMirror) -> None:
-    mirror.devices.see_slice(offer("shared", "z", allNodes=True))
+    mirror.devices.on_slice_update(offer("shared", "z", allNodes=True))
     pods = [using(name, name) for name in "abcde"]
     see(mirror, *pods, claims=tuple(claim(name) for name in "abcde"))
     assert there(mirror) == [3, 3]
@@ -401,24 +401,24 @@ def test_a_rule_that_taints_devices_is_a_reason_to_wait_while_it_is_there(mirror
     pod = using("a", "a")
     see(mirror, pod, claims=(claim("a"),))
     spec = {"deviceSelector": {"pool": "n1"}, "taint": {"key": "bad", "effect": "NoExecute"}}
-    mirror.devices.see_taint_rule(decoded(DEVICE_TAINT_RULE, {"metadata": {"name": "bad"}, "spec": spec}))
+    mirror.devices.on_taint_rule_update(decoded(DEVICE_TAINT_RULE, {"metadata": {"name": "bad"}, "spec": spec}))
     assert there(mirror) == [0, 2]
     assert "no free devices" in reserve(mirror, pod, "n1")
-    mirror.devices.drop_taint_rule("bad")
+    mirror.devices.on_taint_rule_delete("bad")
     assert there(mirror) == [2, 2]
 
 
 def test_nodes_of_others_and_new_nodes(mirror: ClusterMirror) -> None:
     see(mirror, using("a", "a"), claims=(claim("a"),))
-    mirror.devices.see_slice(offer("n3", "x"))
-    mirror.see_node(node("n3"))
+    mirror.devices.on_slice_update(offer("n3", "x"))
+    mirror.on_node_update(node("n3"))
     assert there(mirror) == [2, 2, 1]
-    mirror.see_node(made_objects.node("n4"))
-    mirror.devices.see_slice(offer("n4", "x"))
+    mirror.on_node_update(made_objects.node("n4"))
+    mirror.devices.on_slice_update(offer("n4", "x"))
     assert there(mirror) == [2, 2, 1, 0]
-    mirror.drop_node("n4")
-    mirror.drop_node("n3")
-    mirror.devices.drop_slice("n1")
+    mirror.on_node_delete("n4")
+    mirror.on_node_delete("n3")
+    mirror.devices.on_slice_delete("n1")
     assert there(mirror) == [0, 2]
 
 
@@ -429,7 +429,7 @@ def test_names_of_what_stands_for_claims_come_again(mirror: ClusterMirror) -> No
         pod = using(f"p{at}", f"c{at}")
         see(mirror, pod, claims=(claim(f"c{at}", count=1 + at % 20),))
         seen |= {name for name, _ in mirror.devices.needs(pod).demand}
-        mirror.drop_pod(Identity("default", f"p{at}", f"p{at}", ""), pod)
+        mirror.on_pod_delete(Identity("default", f"p{at}", f"p{at}", ""), pod)
     assert len(seen) <= 10
 
 
@@ -445,15 +445,15 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
             case 0:
                 pool, device = draw.choice(["n1", "n2"]), draw.choice("xy")
                 claims[name] = claim(name, {pool: device}, count=draw.choice([1, 2]))
-                mirror.devices.see_claim(claims[name])
+                mirror.devices.on_claim_update(claims[name])
             case 1 | 2:
                 claims[name] = claim(name, count=draw.choice([1, 2]))
-                mirror.devices.see_claim(claims[name])
+                mirror.devices.on_claim_update(claims[name])
             case 3:
                 pods[name] = using(name, name, node=draw.choice(["", "", "n1"]))
-                mirror.see_pod(pods[name])
+                mirror.on_pod_update(pods[name])
             case 4 if name in pods:
-                mirror.drop_pod(Identity("default", name, name, ""), pods.pop(name))
+                mirror.on_pod_delete(Identity("default", name, name, ""), pods.pop(name))
             case 5 if name in pods and not pods[name].spec.node_name:
                 reserve(mirror, pods[name], draw.choice(["n1", "n2"]))
             case 6:
@@ -463,13 +463,13 @@ def test_amounts_are_right_whatever_happens(mirror: ClusterMirror, seed: int) ->
     assert not mirror.devices.in_use._on
     anew = ClusterMirror(load_live(), lambda: NOW)
     for one in claims.values():
-        anew.devices.see_claim(one)
+        anew.devices.on_claim_update(one)
     for name in ("n1", "n2"):
-        anew.devices.see_slice(offer(name, "x", "y"))
-        anew.see_node(node(name))
-    anew.devices.see_class(device_class())
+        anew.devices.on_slice_update(offer(name, "x", "y"))
+        anew.on_node_update(node(name))
+    anew.devices.on_class_update(device_class())
     for pod in pods.values():
-        anew.see_pod(pod)
+        anew.on_pod_update(pod)
     for pod in pods.values():
         assert _asked(mirror, pod) == _asked(anew, pod)
 

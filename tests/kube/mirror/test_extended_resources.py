@@ -55,9 +55,9 @@ def mirror() -> ClusterMirror:
     """Two nodes with two GPUs each, and a class of them that backs a resource."""
     found = ClusterMirror(load_live(), lambda: NOW)
     for name in ("n1", "n2"):
-        found.see_node(node(name))
-        found.devices.see_slice(offer(name, "x", "y"))
-    found.devices.see_class(backing())
+        found.on_node_update(node(name))
+        found.devices.on_slice_update(offer(name, "x", "y"))
+    found.devices.on_class_update(backing())
     return found
 
 
@@ -74,60 +74,60 @@ def test_a_pod_asks_for_one_place_with_its_devices_and_is_refused_nothing_of_the
 ) -> None:
     assert ample(mirror) == [0, 0]
     one, two = asking("one"), asking("two", 2)
-    mirror.see_pod(one)
-    mirror.see_pod(two)
+    mirror.on_pod_update(one)
+    mirror.on_pod_update(two)
     assert [mirror.devices.needs(pod).demand for pod in (one, two)] == [((GPU, 1),), ((f"{GPU}~2", 1),)]
     assert there(mirror) == [2, 2]
     assert there(mirror, f"{GPU}~2") == [1, 1]
     assert ample(mirror) == [AMPLE, AMPLE]
     for name in ("one", "two"):
-        mirror.see_pod(asking(name, phase="Succeeded"))
+        mirror.on_pod_update(asking(name, phase="Succeeded"))
     assert [mirror.devices.needs(pod) for pod in (one, two)] == [NO_CLAIMS, NO_CLAIMS]
 
 
 def test_the_name_that_every_class_has(mirror: ClusterMirror) -> None:
     pod = asking("p", resource=IMPLICIT)
-    mirror.see_pod(pod)
+    mirror.on_pod_update(pod)
     assert mirror.devices.needs(pod).demand == ((GPU, 1),)
     assert ample(mirror, IMPLICIT) == [AMPLE, AMPLE]
 
 
 def test_a_node_that_has_the_resource_itself_gives_no_devices_for_it(mirror: ClusterMirror) -> None:
-    mirror.see_node(node("n1", **{RESOURCE: "3"}))
+    mirror.on_node_update(node("n1", **{RESOURCE: "3"}))
     pod = asking("p", 3)
-    mirror.see_pod(pod)
+    mirror.on_pod_update(pod)
     assert there(mirror) == [MOST_CONSUMERS, 0]
     assert ample(mirror) == [3, AMPLE]
     assert not reserved(mirror, pod, "n1")
     reservation = mirror.devices.in_use.reservations["p"]
     assert (reservation.planned, reservation.extended) == ({}, None)
     mirror.devices.release("p")
-    mirror.see_node(node("n1"))  # its plugin is gone
+    mirror.on_node_update(node("n1"))  # its plugin is gone
     assert there(mirror) == [0, 0]
 
 
 def test_devices_are_kept_for_a_claim_that_is_yet_to_be_made(mirror: ClusterMirror) -> None:
     first, second = asking("first", 2), asking("second")
-    mirror.see_pod(first)
-    mirror.see_pod(second)
+    mirror.on_pod_update(first)
+    mirror.on_pod_update(second)
     assert not reserved(mirror, first, "n1")
     found = mirror.devices.in_use.reservations["first"]
     assert found.extended is not None
     assert [tuple(one) for one in found.extended.mappings] == [("c", RESOURCE, "container-0-request-0")]
     (planned,) = found.planned.values()
     assert [one.device for one in planned.devices] == ["x", "y"]
-    assert reserved(mirror, second, "n1") == "node n1 has no free devices for its claims any more"
+    assert reserved(mirror, second, "n1") == "node n1 has no free devices for its ResourceClaims any more"
     mirror.devices.release("first")
     assert not reserved(mirror, second, "n1")
 
 
 def test_a_claim_that_was_made_holds_its_devices_until_it_is_gone(mirror: ClusterMirror) -> None:
     pod = asking("p")
-    mirror.see_pod(pod)
-    mirror.devices.see_claim(made("p", "x"))
+    mirror.on_pod_update(pod)
+    mirror.devices.on_claim_update(made("p", "x"))
     assert [one.metadata.name for one in mirror.devices.extended.claims_of(pod)] == ["made"]
     assert there(mirror) == [1, 2]
-    mirror.devices.drop_claim("default", "made")
+    mirror.devices.on_claim_delete("default", "made")
     assert mirror.devices.extended.claims_of(pod) == []
     assert there(mirror) == [2, 2]
 
@@ -135,42 +135,42 @@ def test_a_claim_that_was_made_holds_its_devices_until_it_is_gone(mirror: Cluste
 def test_a_claim_of_another_namespace_and_one_that_goes_are_no_claims_of_a_pod(mirror: ClusterMirror) -> None:
     """Anybody may name a pod as the owner of what he writes elsewhere, and keep it with a finalizer of his own."""
     pod, going = asking("p"), "2026-01-01T00:00:00Z"
-    mirror.see_pod(pod)
-    mirror.devices.see_claim(made("p", namespace="elsewhere"))
-    mirror.devices.see_claim(made("p", name="goes", deletionTimestamp=going, finalizers=["other.example/keep"]))
+    mirror.on_pod_update(pod)
+    mirror.devices.on_claim_update(made("p", namespace="elsewhere"))
+    mirror.devices.on_claim_update(made("p", name="goes", deletionTimestamp=going, finalizers=["other.example/keep"]))
     assert mirror.devices.extended.claims_of(pod) == []
     protected = ["resource.kubernetes.io/delete-protection"]
-    mirror.devices.see_claim(made("p", name="held", deletionTimestamp=going, finalizers=protected))
+    mirror.devices.on_claim_update(made("p", name="held", deletionTimestamp=going, finalizers=protected))
     assert [one.metadata.name for one in mirror.devices.extended.claims_of(pod)] == ["held"]
 
 
 def test_a_pod_on_a_node_asks_for_devices_no_more_and_goes_on_asking_for_the_resource(mirror: ClusterMirror) -> None:
-    mirror.see_pod(asking("p"))
+    mirror.on_pod_update(asking("p"))
     assert not reserved(mirror, asking("p"), "n1")
-    mirror.see_pod(asking("p", node="n1"))
+    mirror.on_pod_update(asking("p", node="n1"))
     assert mirror.devices.in_use.reservations == {}
     assert ample(mirror) == [AMPLE, AMPLE]
 
 
 def test_classes_come_change_their_resource_and_go(mirror: ClusterMirror) -> None:
     pod = asking("p", resource="d.example/other")
-    mirror.see_pod(pod)
+    mirror.on_pod_update(pod)
     assert mirror.devices.needs(pod) == NO_CLAIMS
-    mirror.devices.see_class(backing("d.example/other"))
+    mirror.devices.on_class_update(backing("d.example/other"))
     assert mirror.devices.needs(pod).demand == ((GPU, 1),)
     assert ample(mirror, "d.example/other") == [AMPLE, AMPLE]
-    mirror.devices.see_class(backing())
+    mirror.devices.on_class_update(backing())
     assert mirror.devices.needs(pod) == NO_CLAIMS
     assert ample(mirror, "d.example/other") == [0, 0]
-    mirror.devices.see_class(backing("d.example/other"))
-    mirror.devices.drop_class("gpu")
+    mirror.devices.on_class_update(backing("d.example/other"))
+    mirror.devices.on_class_delete("gpu")
     assert mirror.devices.needs(pod) == NO_CLAIMS
 
 
 def test_where_nothing_is_known_of_devices_only_those_wait_who_ask_for_them(mirror: ClusterMirror) -> None:
     pod, other = asking("p"), asking("other", resource="d.example/none")
-    mirror.see_pod(pod)
-    mirror.see_pod(other)
+    mirror.on_pod_update(pod)
+    mirror.on_pod_update(other)
     mirror.devices.set_unknown("resourceclaims cannot be listed: 403")
     assert mirror.devices.needs(pod).waits == "extended resources: resourceclaims cannot be listed: 403"
     assert mirror.devices.needs(other) == NO_CLAIMS

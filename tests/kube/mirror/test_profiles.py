@@ -32,7 +32,7 @@ def settings(profiles: str, added: str | None = None) -> Config:
 def mirror() -> ClusterMirror:
     made = ClusterMirror(settings(PROFILES, POOL % (REQUIRED, "general")), lambda: 0.0)
     body = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"selector": {"app": "web"}}}
-    made.see_service(decoded(SERVICE, body))
+    made.on_service_update(decoded(SERVICE, body))
     return made
 
 
@@ -42,7 +42,7 @@ def test_pods_of_all_names_are_ours_and_get_what_their_name_adds() -> None:
     rules = {"wide": "spread"}
     for name in (*pools, "default-scheduler"):
         one = pod(name=name, uid=name, namespace="n", labels={"app": "web"}, schedulerName=name)
-        found.see_pod(one)
+        found.on_pod_update(one)
         assert found.pods[name].ours == (name in pools)
         if name not in pools:
             continue
@@ -56,7 +56,7 @@ def test_pods_of_all_names_are_ours_and_get_what_their_name_adds() -> None:
 
 def test_a_malformed_pod_of_any_name_waits() -> None:
     found = mirror()
-    found.see_malformed_pod(Malformed("n", "p", "uid", "", "spec: found 1", "batch", ""))
+    found.on_malformed_pod_update(Malformed("n", "p", "uid", "", "spec: found 1", "batch", ""))
     assert found.pods["uid"].ours
 
 

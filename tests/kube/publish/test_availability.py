@@ -57,6 +57,6 @@ def test_only_a_risk_is_explained_and_the_reserve_is_no_loss() -> None:
     assert message(found) == ""
     risky = replace(found, state="AtRisk", slack=-5.6)
     assert message(replace(risky, delivered=0.6)) == (
-        "kept, but it would break 4.4 s after all pods stopped, which is less than the margin of class bronze, and 80% "
-        "of what may be lost is lost"
+        "kept so far; if all pods stopped now it would break in 4.4 s, less than the margin of class bronze, and 80% "
+        "of the error budget is used"
     )

@@ -17,6 +17,7 @@ from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
@@ -25,8 +26,7 @@ from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.term_context import TermContext
-from slacktide.kube.resources.custom_resources import WrittenMetadata
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -87,17 +87,17 @@ async def writing(server: Server, *, busy: bool = False) -> AsyncIterator[tuple[
         return NOW + loop.time()
 
     mirror = ClusterMirror(config, clock)
-    mirror.see_class(ServiceClass(WrittenMetadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
+    mirror.on_class_update(ServiceClass(Metadata("calm"), ServiceClassSpec(0.5, 1, cooldown="10m", namespaces=("*",))))
     room = {"cpu": "9", "pods": "9"}
-    mirror.see_node(
+    mirror.on_node_update(
         made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
     )
     for name in ("web-0", "web-1"):
-        mirror.see_pod(made_objects.decoded(POD, calm_pod(name)))
+        mirror.on_pod_update(made_objects.decoded(POD, calm_pod(name)))
     feed = LiveFeed(mirror, Engine(config), FeedListener(), clock, lambda: 0.0)
     connection = cast("Any", server)
     recorder = EventRecorder(connection, "slacktide", "test")
-    term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+    term = SessionContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
     writer = LedgerWriter(term, LedgerCounts(), lambda: int(busy), lambda: float("-inf"))
     take_over(feed, {}, lambda _decision, _leaving: None)
     mirror.follow(feed)

@@ -20,7 +20,7 @@ from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.observe.availability_metrics import CARRIED, GIVEN_UP, planned
-from slacktide.kube.observe.explain import told
+from slacktide.kube.observe.explain import text_of
 from slacktide.kube.publish.availability_document import document
 from slacktide.kube.publish.state_events import LEAST_SECONDS, StateEvents
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
@@ -73,7 +73,7 @@ def test_who_is_given_up_is_told_once_and_once_that_it_is_taken_back() -> None:
     one.scene.add_host("one-more")
     (taken_back,) = one.run(300)
     assert taken_back[:3] == (one.targets[key].name, "TakenBack", "Normal")
-    assert taken_back[3].startswith("kept by the plan again; delivered 0.")
+    assert taken_back[3].startswith("no longer given up by the plan; delivered 0.")
 
 
 def test_what_lasts_for_a_moment_is_not_told() -> None:
@@ -154,5 +154,5 @@ def test_explain_has_a_line_for_it() -> None:
         "state": "Missed", "running": 0, "waiting": 1, "preemptions": 0, "given_up": "given up by the plan since noon",
     }  # fmt: skip
     found = {"namespace": "shop", "name": "web-1", "exists": False, "history": [], "ledger": ledger}
-    assert told(found).splitlines()[2] == "  given up by the plan since noon"
-    assert len(told(found | {"ledger": ledger | {"given_up": ""}}).splitlines()) == 2
+    assert text_of(found).splitlines()[2] == "  given up by the plan since noon"
+    assert len(text_of(found | {"ledger": ledger | {"given_up": ""}}).splitlines()) == 2

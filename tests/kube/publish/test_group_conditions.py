@@ -41,7 +41,7 @@ class Registry(Backstage):
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[None]:
         async with self.leading():
-            task = asyncio.create_task(self.term._statuses[1].run())
+            task = asyncio.create_task(self.session._statuses[1].run())
             yield
             assert not task.done()
             task.cancel()
@@ -118,6 +118,6 @@ def test_it_says_that_victims_are_awaited_only_where_some_are() -> None:
             await house.decide(passes=3)
             assert sorted(house.server.evicted) == ["low2", "low3"]
             await asyncio.sleep(5)
-            assert house.said == [("False", "it waits until pods that it preempts are gone")]
+            assert house.said == [("False", "waiting for the pods that it preempts to terminate")]
 
     virtual_time.run(play)

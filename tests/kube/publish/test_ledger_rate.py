@@ -19,7 +19,7 @@ from slacktide.engine.ledger.overview import Overview, overview
 from slacktide.kube import housekeeping
 from slacktide.kube.client import rate_limit
 from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
@@ -29,10 +29,9 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
-from slacktide.kube.publish.term_context import TermContext
 from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, SPARE_PART, SPARE_SECONDS
-from slacktide.kube.resources.custom_resources import WrittenMetadata
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -80,20 +79,20 @@ def late_by(seconds: float, number: int) -> dict[str, Any]:
 
 def led(
     server: Server, config: Config, clock: Callable[[], float], behind: Sequence[int], under_way: int = 0
-) -> tuple[TermContext, LedgerWriter]:
+) -> tuple[SessionContext, LedgerWriter]:
     """What a leader knows of so many workloads, each late by so many seconds, and who writes its ledgers."""
     mirror, listener = ClusterMirror(config, clock), Listener()
-    mirror.see_class(ServiceClass(WrittenMetadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
+    mirror.on_class_update(ServiceClass(Metadata("half"), ServiceClassSpec(0.5, 1, namespaces=("*",))))
     room = {"cpu": "100", "memory": "1Gi", "pods": str(WORKLOADS)}
-    mirror.see_node(
+    mirror.on_node_update(
         made_objects.node("a", labels={"node-restriction.kubernetes.io/slacktide": "true"}, allocatable=room)
     )
     for number, seconds in enumerate(behind):
-        mirror.see_pod(made_objects.decoded(POD, late_by(seconds, number)))
+        mirror.on_pod_update(made_objects.decoded(POD, late_by(seconds, number)))
     feed = LiveFeed(mirror, Engine(config), listener, clock, lambda: 0.0)
     connection = cast("Any", server)
     recorder = EventRecorder(connection, "slacktide", "test")
-    term = TermContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
+    term = SessionContext(connection, config.kube, feed, recorder, clock, lambda: True, Gate())
     listener.writer = LedgerWriter(term, LedgerCounts(), lambda: under_way, lambda: float("-inf"))
     take_over(feed, {}, lambda _decision, _leaving: None)
     mirror.follow(feed)

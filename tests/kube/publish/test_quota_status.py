@@ -34,10 +34,10 @@ def quota(cpu: str, workloads: int | None = None) -> PromiseQuota:
 @pytest.mark.parametrize(
     ("used", "refused", "expected"),
     [
-        ((NANO, GIB, 1), 0, ("False", "WithinLimits", "every pod has its promise")),
-        ((NANO, GIB, 1), 1, ("True", "PodsRefused", "1 pod waits without a promise: others came first")),
-        ((NANO, GIB, 1), 3, ("True", "PodsRefused", "3 pods wait without a promise: others came first")),
-        ((3 * NANO, GIB, 9), 0, ("True", "AboveLimit", "more cpu, workloads is used than is allowed")),
+        ((NANO, GIB, 1), 0, ("False", "WithinLimits", "all pods have their promise")),
+        ((NANO, GIB, 1), 1, ("True", "PodsRefused", "1 pod is waiting without a promise, as the quota is used up")),
+        ((NANO, GIB, 1), 3, ("True", "PodsRefused", "3 pods are waiting without a promise, as the quota is used up")),
+        ((3 * NANO, GIB, 9), 0, ("True", "AboveLimit", "more cpu, workloads is used than the quota allows")),
     ],
 )
 def test_it_says_what_is_used_and_whether_that_is_all(
@@ -78,4 +78,4 @@ def test_who_is_refused_reads_the_limit_as_its_author_wrote_it() -> None:
     quota = Quota("q", cpu=3 * NANO // 2, memory=64 * 2**30 * NANO, workloads=3)
     assert "allows 1500m cpu times promise" in quota.reason("cpu")
     assert "allows 64Gi memory times promise" in quota.reason("memory")
-    assert "allows 3 workloads," in quota.reason("workloads")
+    assert "it allows 3 workloads" in quota.reason("workloads")

@@ -8,7 +8,7 @@ import pytest
 
 from engine.workbench import BRONZE, GOLD, SILVER, T0, Workbench
 from slacktide.kube.client.metadata import Reference
-from slacktide.kube.publish.short_lives import ShortLives
+from slacktide.kube.publish.state_events import ShortLives
 from slacktide.kube.translate.owners import Target
 from slacktide.model import Window
 

@@ -8,9 +8,9 @@ import pytest
 
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.objects import NODE
-from slacktide.kube.translate.added_affinity import added_affinity
 from slacktide.kube.translate.nodes import Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.profiles import added_affinity
 from slacktide.model.constraint import Constraint, Term, Tolerates, Toleration
 from slacktide.model.placement import Preference
 from support.made_objects import decoded, node, pod
@@ -140,7 +140,7 @@ def test_who_tolerates_everything_asks_for_nothing() -> None:
     ("ownership", "ours"),
     [
         (Ownership(), [True, False, False, False]),
-        (Ownership(former="slacktide.io/managed=true", taint="slacktide.io/only"), [True, True, False, True]),
+        (Ownership(taint="slacktide.io/only"), [True, True, False, False]),
         (Ownership(label="", taint="slacktide.io/only"), [False, True, False, False]),
         (Ownership(label="node-restriction.kubernetes.io/slacktide"), [True, False, True, False]),
         (Ownership(label=""), [False, False, False, False]),

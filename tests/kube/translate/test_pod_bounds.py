@@ -7,13 +7,12 @@ from typing import Any
 import pytest
 
 from kube.feed.test_blame import World
-from slacktide.kube.client.kinds import Identity
 from slacktide.kube.resources.objects import POD
-from slacktide.kube.translate import pod_bounds
 from slacktide.kube.translate.nodes import Ownership, view_of
-from slacktide.kube.translate.pod_bounds import MOST_ABOUT_OTHERS, MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.pod_terms import MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES, NOWHERE
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.placement import NO_NEIGHBOURS
 from support import made_objects
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -115,7 +114,7 @@ def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
         "spec": {"schedulerName": "slacktide", "nodeName": node, "containers": [made_objects.container(cpu="1")]}
         | asked,
     }
-    world.mirror.see_pod(made_objects.decoded(POD, body))
+    world.mirror.on_pod_update(made_objects.decoded(POD, body))
     assert world.mirror.constraints.selectors == 0
     assert not [one for one in told if getattr(one, "uid", "") in ("p", "q")]
     if not node:
@@ -139,10 +138,10 @@ def test_a_namespace_that_is_called_as_all_of_them_are_leaves_with_its_pod() -> 
     assert not index.selectors
 
 
-def about(number: int, count: int = 1, everywhere: bool = True, key: str = "zone") -> Json:
+def about(number: int, count: int, key: str) -> Json:
     """Away from pods without a label, by terms that nobody else has."""
     absent = [[{"key": f"k{number}-{n}", "operator": "DoesNotExist"}] for n in range(count)]
-    more: Json = {"topologyKey": key} | ({"namespaceSelector": {}} if everywhere else {})
+    more: Json = {"topologyKey": key, "namespaceSelector": {}}
     terms = [{"labelSelector": {"matchExpressions": one}} | more for one in absent]
     return {"affinity": {"podAntiAffinity": {REQUIRED: terms}}}
 
@@ -151,106 +150,40 @@ def named(name: str, namespace: str, **spec: Any) -> Any:
     return made_objects.pod(name, uid=name, namespace=namespace, **spec)
 
 
-def test_a_namespace_has_so_many_terms_about_the_pods_of_others() -> None:
-    index = made_objects.index_of_labels("zone")
-    other = named("other", "shop")
-    index.learn(other)
-    for number in range(10):
-        index.learn(named(f"p{number}", "lab", **about(number, MOST_ABOUT_OTHERS // 10)))
-    index.learn(named("same", "lab", **about(3, MOST_ABOUT_OTHERS // 10)))
-    many = len(index.constraints_of(other).placement.rules)
-    assert many == MOST_ABOUT_OTHERS
-    late = [named(f"late{number}", "lab", **about(100 + number, 1)) for number in range(3)]
-    index.outdated()
-    for one in late:
-        assert not index.learn(one)
-        with pytest.raises(Unschedulable, match="of other namespaces: found 101, expected 100 at most"):
-            index.constraints_of(one)
-    assert index.outdated() == ()
-    assert len(index.constraints_of(other).placement.rules) == many
-    index.learn(named("their", "shop", **about(50, 1)))
-    index.constraints_of(named("their", "shop"))
-    assert not index.forget(named("p3", "lab")), "one that has the same terms is still there"
-    index.outdated()
-    assert index.forget(named("same", "lab"))
-    assert {"late0", "late1", "late2", "other"} <= set(index.outdated())
-    assert all(index.constraints_of(one).placement.marks for one in late)
-
-
-def test_of_those_that_are_too_many_the_first_comes_in_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_bounds, "MOST_ABOUT_OTHERS", 2)
-    index = made_objects.index_of_labels("zone")
-    for name, number, count in (("a", 0, 2), ("b", 1, 2), ("c", 2, 1)):
-        index.learn(named(name, "lab", **about(number, count)))
-    index.forget(named("a", "lab"))
-    assert index.constraints_of(named("b", "lab")).placement.marks
-    with pytest.raises(Unschedulable, match="found 3, expected 2 at most"):
-        index.constraints_of(named("c", "lab"))
-    index.forget(named("c", "lab"))
-    assert not index.forget(named("b", "lab"))
-    assert not index.selectors
-
-
-def test_terms_of_a_namespace_select_so_many_of_its_own_pods(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_bounds, "MOST_SELECTED", 50)
-    index = made_objects.index_of_labels("zone")
-    found = []
-    for number in range(8):
-        pod = named(f"p{number}", "lab", labels={"own": str(number)}, **about(number, 1, everywhere=False))
-        index.learn(pod)
-        try:
-            index.constraints_of(pod)
-        except Unschedulable as problem:
-            found.append(problem.reason)
-    what = "namespace lab: pods selected by different terms of pod affinity and topology spread"
-    assert found == [f"{what}: found 56, expected 50 at most"]
-    assert not index.forget(named("elsewhere", "shop"))
-
-
 def test_a_term_over_a_label_that_no_node_has_is_about_nobody() -> None:
     index = made_objects.index_of_labels("zone")
     other = named("other", "shop")
     index.learn(other)
-    pod = named("p", "lab", **about(0, 3, key="made-up"))
+    pod = named("p", "lab", **about(0, 3, "made-up"))
     assert not index.learn(pod)
     assert not index.selectors
     assert index.constraints_of(pod).placement == index.constraints_of(other).placement
     node = view_of(made_objects.node("m", {"made-up": "v"}), Ownership(all_nodes=True))
-    assert index.see_node(None, node)
+    assert index.on_node_update(None, node)
     assert set(index.outdated()) == {"p", "other"}
     assert len(index.constraints_of(other).placement.rules) == 3
-    assert not index.see_node(node, None)
+    assert not index.on_node_update(node, None)
     index.forget(pod)
     assert not index.selectors
 
 
 def test_a_node_of_others_brings_no_label() -> None:
     index = made_objects.index_of_labels("zone")
-    index.learn(named("p", "lab", **about(0, 1, key="made-up")))
+    index.learn(named("p", "lab", **about(0, 1, "made-up")))
     view = view_of(made_objects.node("m", {"made-up": "v"}), Ownership(label="ours"))
     assert not view.ours
-    assert not index.see_node(None, view)
+    assert not index.on_node_update(None, view)
 
 
-def test_who_had_too_many_terms_is_scheduled_when_its_namespace_has_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pod_bounds, "MOST_ABOUT_OTHERS", 1)
-    world = World()
-    world.owner(replicas=3)
-
-    def see(name: str, number: int) -> None:
-        labels = {"slacktide.io/class": "silver"}
-        spec = {"schedulerName": "slacktide", "containers": [made_objects.container(cpu="1")]}
-        metadata = {"name": name, "namespace": "default", "uid": name, "labels": labels}
-        body = {"metadata": metadata, "spec": spec | about(number, key="kubernetes.io/hostname")}
-        world.mirror.see_pod(made_objects.decoded(POD, body))
-
-    world.mirror.see_node(
-        made_objects.node("h", {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": "h"})
-    )
-    see("first", 1)
-    see("second", 2)
-    assert "found 2, expected 1 at most" in world.feed.pods["second"].problem
-    assert "second" not in world.engine.pods
-    world.mirror.drop_pod(Identity("default", "first", "first", ""), None)
-    assert world.feed.pods["second"].problem == ""
-    assert "second" in world.engine.pods
+def test_who_must_be_near_somebody_over_a_label_that_no_node_has_fits_nowhere_and_marks_nobody() -> None:
+    index = made_objects.index_of_labels("zone")
+    other = named("other", "shop")
+    index.learn(other)
+    terms = [{"topologyKey": f"made-up-{one}", "labelSelector": {}, "namespaceSelector": {}} for one in range(3)]
+    pod = named("p", "lab", affinity={"podAffinity": {REQUIRED: terms}})
+    assert not index.learn(pod)
+    assert not index.selectors
+    assert index.constraints_of(other).placement == NO_NEIGHBOURS
+    placement = index.constraints_of(pod).placement
+    assert placement.rules == (NOWHERE,)
+    assert NOWHERE.mark not in placement.marks

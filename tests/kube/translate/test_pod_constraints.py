@@ -106,7 +106,7 @@ def test_a_spread_counts_all_nodes_of_domains_in_which_some_are_ours() -> None:
     def seen(name: str, zone: str) -> NodeView:
         labels = {"zone": zone, "kubernetes.io/hostname": name} | ({"mine": "yes"} if name.startswith("our") else {})
         view = view_of(node(name, labels), Ownership(label="mine"))
-        book.see_node(views.get(name), view)
+        book.on_node_update(views.get(name), view)
         views[name] = view
         return view
 
@@ -127,7 +127,7 @@ def test_a_spread_counts_all_nodes_of_domains_in_which_some_are_ours() -> None:
     seen("our-2", "b")
     assert counting() == ["our-1", "their-1", "their-2", "our-2"]
     seen("our-2", "c")
-    book.see_node(views.pop("our-1"), None)
+    book.on_node_update(views.pop("our-1"), None)
     assert counting() == ["our-2"]
 
 
@@ -192,12 +192,12 @@ def test_namespaces_are_selected_by_their_labels_as_they_are_now() -> None:
     book.learn(pod("loner", affinity=apart(namespaceSelector={"matchLabels": {"team": "one"}})))
     book.learn(other := pod("p", namespace="other", labels={"app": "web"}))
     assert book.constraints_of(other).placement is NO_NEIGHBOURS
-    assert book.see_namespace("other", {"team": "one"})
+    assert book.on_namespace_update("other", {"team": "one"})
     assert book.outdated() == (other.metadata.uid,)
     assert book.constraints_of(other).placement.marks == ("pods:(team=one)/app=web",)
-    assert book.see_namespace("other", None)
+    assert book.on_namespace_update("other", None)
     assert book.constraints_of(other).placement is NO_NEIGHBOURS
-    assert not book.see_namespace("other", {})
+    assert not book.on_namespace_update("other", {})
 
 
 def test_huge_selectors_make_short_marks_that_still_differ() -> None:

@@ -260,12 +260,12 @@ class Caller:
         self.pods: dict[str, Pod] = {}
         self.placed: dict[str, PodConstraints] = {}
         for name, labels in namespaces.items():
-            self.book.see_namespace(name, labels)
+            self.book.on_namespace_update(name, labels)
 
     def see(self, nodes: Sequence[NodeView]) -> None:
         """Nodes come one by one; terms over labels that none had before are in force with the first that has them."""
         for node in nodes:
-            if self.book.see_node(None, node):
+            if self.book.on_node_update(None, node):
                 for uid in self.book.outdated():
                     self.placed[uid] = self.book.constraints_of(self.pods[uid])
 
@@ -280,7 +280,7 @@ class Caller:
             self.placed[uid] = self.book.constraints_of(self.pods[uid])
 
     def forget(self, pod: Pod) -> None:
-        assert not self.book.forget(pod)
+        self.book.forget(pod)
         del self.pods[pod.metadata.uid], self.placed[pod.metadata.uid]
 
 
@@ -364,12 +364,6 @@ def test_a_book_forgets_everything_when_all_pods_are_gone(pods: list[Object]) ->
         caller.learn(one)
     for one in made_pods:
         caller.forget(one)
-    bounds = caller.book._bounds
-    kept = {
-        name: value
-        for one in (caller.book, bounds)
-        for name, value in vars(one).items()
-        if isinstance(value, dict) and value
-    }
+    kept = {name: value for name, value in vars(caller.book).items() if isinstance(value, dict) and value}
     assert not kept
     assert caller.book.selectors == 0

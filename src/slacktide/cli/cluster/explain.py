@@ -91,9 +91,9 @@ async def _explain(
             raise ConfigError(f"--address: {address}: {problem}")
     if as_json:
         return json.dumps(found, indent=2)
-    from slacktide.kube.observe.explain import told
+    from slacktide.kube.observe.explain import text_of
 
-    return told(found)
+    return text_of(found)
 
 
 def of_lab(kubeconfig: Path | None, server: str) -> str:
@@ -186,7 +186,7 @@ def _from_cluster(
     for one in events[-SHOWN_EVENTS:]:
         times = f" ({one['count']} times)" if one.get("count", 1) > 1 else ""
         lines.append(f"  {(one.get('lastTimestamp') or '')[11:19]}  {one['reason']}: {one['message']}{times}")
-    why = problem or "it is another cluster's"
+    why = problem or "it belongs to another cluster"
     lines.append(
         f"The scheduler did not answer ({why}); this is what the cluster knows (--address asks the scheduler)."
     )
@@ -212,10 +212,10 @@ def _of_pod(pod: dict[str, Any]) -> list[str]:
     if spec.get("nodeName"):
         lines.append(f"on {spec['nodeName']}")
     if status.get("nominatedNodeName"):
-        lines.append(f"waits for a place on {status['nominatedNodeName']}")
+        lines.append(f"is nominated to node {status['nominatedNodeName']}")
     for one in status.get("conditions", []):
         if one["status"] != "True" and one["type"] == "PodScheduled" and one.get("message"):
             lines.append(f"waits: {one['message']}")
         if one["status"] == "True" and one["type"] == "DisruptionTarget":
-            lines.append(f"is made to leave: {one.get('message') or one.get('reason')}")
+            lines.append(f"is being evicted: {one.get('message') or one.get('reason')}")
     return lines

@@ -97,7 +97,7 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.rights import PATIENCE_SECONDS
-    from slacktide.kube.term import GaveWay, LeadershipLost
+    from slacktide.kube.leader_session import GaveWay, LeadershipLost
 
     log = logging.getLogger(__name__)
     warm(config)  # before a lease is held: compiling takes up to a minute the first time
@@ -115,7 +115,7 @@ async def _run(config: Config, kubeconfig: Path | None, context: str | None, rec
                 log.error("%s", lost)
                 return 1
             except GaveWay as why:
-                log.error("gave the lease back, and begins anew: %s", why)
+                log.error("released the lease and starts again: %s", why)
             gc.collect()  # what the mirror and the engine held, before there are others
             yields = config.kube.lease_duration  # others come first
 
@@ -139,8 +139,8 @@ async def _one_start(connection: Connection, config: Config, record: Path | None
 async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal) -> None:
     import asyncio
 
+    from slacktide.kube.leader_session import GaveWay, LeadershipLost
     from slacktide.kube.observe.http_server import Server
-    from slacktide.kube.term import GaveWay, LeadershipLost
 
     async with Server(scheduler, window.routes(), scheduler.connection):
         stalls = asyncio.ensure_future(window.loop_lag.run())

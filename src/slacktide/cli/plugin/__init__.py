@@ -16,7 +16,7 @@ COMMANDS = {
     "top": "Shows what each workload was promised and has got, every second anew.",
     "explain": "Says why a pod is where it is, waits, or was preempted.",
     "why": "Says why a pod waits, or all that do, as the cluster has it written.",
-    "quote": "Says where new pods would be placed now, and whom they displace.",
+    "quote": "Says where new pods would be placed now, and which pods they would preempt.",
 }
 PLACES = {
     "top": "slacktide.cli.cluster.top:top",

@@ -61,7 +61,7 @@ def quote(
     installed: str,
     as_json: bool,
 ) -> None:
-    """Says what would become of the pods of FILE if they were created now: the node, and whom they would displace.
+    """Says what would become of the pods of FILE if they were created now: the node, and which pods they would preempt.
 
     The API server is asked what it would make of them, and refuses what it would refuse. Then one pass decides, with
     the scheduler's settings, on the cluster and its ledgers as they are. Nothing is written. It needs the rights to
@@ -150,7 +150,7 @@ async def _settings(connection: Connection, file: Path | None, installed: str) -
 def _text(answers: list[Quote]) -> str:
     placed = sum(one.decision is not None for one in answers)
     victims = len({name for one in answers for name, _ in one.victims})
-    head = f"{placed} of {len(answers)} pods would be placed now, displacing {victims or 'nobody'}"
+    head = f"{placed} of {len(answers)} pods could be placed now, preempting {victims or 'no pods'}"
     return "\n".join([head, *(f"  {one.text()}" for one in answers)])
 
 

@@ -77,7 +77,7 @@ async def _one(connection: Connection, namespace: str, name: str, scheduler: str
     if spec.get("schedulerName") != scheduler:
         return f"{name} is scheduled by {spec.get('schedulerName')}, not by {scheduler}"
     if spec.get("nodeName"):
-        return f"{name} does not wait: it is on {spec['nodeName']}, phase {status.get('phase')}"
+        return f"{name} is not pending: it is on {spec['nodeName']}, phase {status.get('phase')}"
     return f"{name} waits since {found['metadata']['creationTimestamp']}: {_reason(found)}"
 
 
@@ -90,7 +90,7 @@ async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
     if not found:
         return f"No pod of {scheduler} waits in {where}."
     rows = sorted(map(_cells, found), key=lambda row: (row[0], row[3]))  # who waits longest comes first
-    many = "1 pod waits" if len(found) == 1 else f"{len(found)} pods wait"
+    many = "1 pod is waiting" if len(found) == 1 else f"{len(found)} pods wait"
     return "\n".join([f"{many} in {where}", table(HEAD, rows, left=len(HEAD))])
 
 
@@ -108,10 +108,10 @@ def _reason(one: dict[str, Any]) -> str:
     if one["metadata"].get("deletionTimestamp"):
         return "it is being deleted"
     if one["spec"].get("schedulingGates"):
-        return f"gated by {', '.join(gate['name'] for gate in one['spec']['schedulingGates'])}"
+        return f"waiting for scheduling gates: {', '.join(gate['name'] for gate in one['spec']['schedulingGates'])}"
     said: dict[str, Any] = next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), {})
     if status.get("nominatedNodeName"):
-        return f"a place is kept on {status['nominatedNodeName']} until those leave who were preempted for it"
+        return f"nominated to node {status['nominatedNodeName']}, waiting for its victims to terminate"
     if said.get("message"):
         return str(said["message"])
-    return "the scheduler has said nothing yet: it may not run, or not have come to it"
+    return "the scheduler has not reported anything yet; check that it is running"

@@ -107,8 +107,8 @@ export class Detail {
       const lines = [];
       for (const decision of model.decisions) {
         const at = clockText(decision.at, model.head.clock);
-        for (const victim of decision.victims) if (victim.workload === one.number) lines.push(`${at}  ${victim.pod} made room on ${decision.node} for ${decision.pod}`);
-        if (decision.workload === one.number) lines.push(`${at}  ${decision.pod} was placed on ${decision.node}${decision.victims.length ? `, ${decision.victims.length} made room` : ""}`);
+        for (const victim of decision.victims) if (victim.workload === one.number) lines.push(`${at}  ${victim.pod} was preempted on ${decision.node} by ${decision.pod}`);
+        if (decision.workload === one.number) lines.push(`${at}  ${decision.pod} was placed on ${decision.node}${decision.victims.length ? `, preempting ${decision.victims.length}` : ""}`);
       }
       write(box, lines.slice(0, MOST_LINKS), "nothing since this page was opened");
       return;
@@ -127,7 +127,7 @@ export class Detail {
     const title = shown.namespace ? `${shown.namespace}/${shown.name}` : shown.name;
     const parts = this.frame(`Pod ${title}`, "facts", "story", "owner");
     const owner = pod && model.workloads.get(pod.workload);
-    const facts = pod ? [["now", this.where(pod)]] : [["now", "it is gone"]];
+    const facts = pod ? [["now", this.where(pod)]] : [["now", "deleted"]];
     if (pod?.reason) facts.push(["why it waits", pod.reason]);
     if (pod && model.asks && pod.node >= 0) facts.push([`for ${model.asks}`, model.free.has(pod.number) ? "could make room" : "stays"]);
     pairs(parts.facts, facts);
@@ -169,7 +169,7 @@ export class Detail {
       const owner = model.workloads.get(pod.workload);
       const goes = model.asks ? (model.free.has(pod.number) ? ", could make room" : ", stays") : "";
       return `${fullName(pod)} – ${owner ? `${model.classes.get(owner.cls)?.name}, ${slackText(owner.slack)} of slack` : "no class"}${goes}`;
-    }, this.pod, "no pods of ours");
+    }, this.pod, "no pods of this scheduler");
   }
 
   where(pod) {
@@ -182,11 +182,11 @@ export class Detail {
 
   gone() {
     const parts = this.frame(this.head.textContent || "Gone", "facts");
-    pairs(parts.facts, [["now", "it is gone"]]);
+    pairs(parts.facts, [["now", "deleted"]]);
   }
 }
 
-const HEADS = { chart: "Slack over time", happened: "What happened, the latest first", pods: "Pods", story: "Its story", owner: "Workload" };
+const HEADS = { chart: "Slack over time", happened: "History, the latest first", pods: "Pods", story: "History", owner: "Workload" };
 
 function pairs(box, list) {
   const made = element("dl", "pairs");

@@ -94,7 +94,7 @@ export class WaitingList {
     this.list = new VirtualList(document.getElementById("list-waiting"), 94, {
       make: () => two("why"), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.key,
       open: (one) => (one.owner ? workload(one.owner) : pod(one.pod)),
-      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "Nobody waits.",
+      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "No pending pods.",
     });
   }
 
@@ -145,7 +145,7 @@ export class DecisionList {
     this.count = document.getElementById("count-decisions");
     this.list = new VirtualList(document.getElementById("list-decisions"), 56, {
       make: () => two(), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
-      label: (one) => `${one.pod} placed on ${one.node}${one.victims.length ? `, ${one.victims.length} made room` : ""}`,
+      label: (one) => `${one.pod} placed on ${one.node}${one.victims.length ? `, preempting ${one.victims.length}` : ""}`,
       empty: () => "Nothing was decided yet.",
     });
   }
@@ -168,12 +168,12 @@ export class DecisionList {
     const below = row.lastChild;
     if (!one.victims.length) {
       below.classList.remove("cost");
-      put(below, `found room, with ${slackText(one.slack)} of slack`);
+      put(below, `the node had room; ${slackText(one.slack)} of slack`);
       return;
     }
     const who = one.victims.slice(0, 3).map((victim) => `${victim.pod} (${model.classes.get(victim.cls)?.name || "no class"}, ${slackText(victim.slack)})`);
     const more = one.victims.length > 3 ? ` and ${one.victims.length - 3} more` : "";
-    put(below, `had ${slackText(one.slack)}; made room: ${who.join(", ")}${more}`);
+    put(below, `had ${slackText(one.slack)}; preempted: ${who.join(", ")}${more}`);
     below.title = below.textContent;
   }
 }

@@ -176,7 +176,7 @@ export class Nodes {
       const name = owner ? `${model.classes.get(owner.cls)?.name || "no class"}` : "no class";
       tally.set(name, (tally.get(name) || 0) + 1);
     }
-    const what = [...tally].map(([name, many]) => `${many} ${name}`).join(", ") || "no pods of ours";
+    const what = [...tally].map(([name, many]) => `${many} ${name}`).join(", ") || "no pods of this scheduler";
     const used = node.used === null ? "" : `, ${share(node.used)} taken`;
     const others = node.others ? `, ${plural(node.others, "pod")} of others` : "";
     return `${node.name}: ${what}${others}${used}${node.up ? "" : ", takes no pods"}`;

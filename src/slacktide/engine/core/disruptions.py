@@ -72,11 +72,13 @@ def standing(instances: Instances, controller: Controller, now: float) -> list[s
         full = len(recent) >= limits.most
         wait = recent[-limits.most] + limits.per - now if full and limits.most else 0.0
         again = f"; the next one in {wait:.0f} s at the earliest" if full and limits.most else ""
-        said.append(f"disrupted {len(recent)} times of at most {limits.most} in {write_duration(limits.per)}{again}")
+        said.append(
+            f"disrupted {len(recent)} times, at most {limits.most} in {write_duration(limits.per)} are allowed{again}"
+        )
     if limits.cooldown > 0.0 and had is not None:
         wait = had.ended + limits.cooldown - now
         how = "over" if wait <= 0.0 else f"over in {wait:.0f} s"
-        how = f"begins when {had.recovering} of its pods are ready again" if had.recovering else how
+        how = f"it starts when {had.recovering} of its pods are ready again" if had.recovering else how
         said.append(f"cooldown of {write_duration(limits.cooldown)} after a disruption: {how}")
     hours = limits.intervals(now, now + WEEKS)
     if hours is not None:
@@ -84,7 +86,7 @@ def standing(instances: Instances, controller: Controller, now: float) -> list[s
         how = "not within four weeks" if opens is None else "now" if opens <= now else f"from {rfc3339(opens)} on"
         said.append(f"may be disrupted at some hours only: {how}")
     if limits.min_running is not None:
-        said.append(f"no pod is disrupted in its first {write_duration(limits.min_running)} on a node")
+        said.append(f"no pod is preempted in its first {write_duration(limits.min_running)} on a node")
     return said
 
 

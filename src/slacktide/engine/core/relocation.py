@@ -15,14 +15,14 @@ from slacktide.kernels.tables import limit_records
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.state import layout
 
-NOT_ALL_READY = "not all other pods of its controller are ready"
-PROTECTED = "a disruption budget or the least running time protects it, or it is of the system"
+NOT_ALL_READY = "not all other pods of its workload are ready"
+PROTECTED = "a PodDisruptionBudget or the minimum running time protects it, or it is system-critical"
 LIMITED = {
     limit_records.TOO_MANY: "its workload was disrupted as often as its limits allow",
-    limit_records.COOLING: "its workload was disrupted too short a time ago (cooldown)",
+    limit_records.COOLING: "its workload was disrupted too recently (cooldown)",
     limit_records.CLOSED: "its workload may be disrupted at other hours only",
 }
-NO_ROOM = "no other node that may take it has room for it"
+NO_ROOM = "no other feasible node has room for it"
 
 
 def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, volumes: Term = NO_CONSTRAINT) -> str:
@@ -35,7 +35,7 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     """
     one = engine.pods.get(uid)
     if one is None or one.state != types.PLACED or not one.bound:
-        return "it is on no node"
+        return "it is not bound to a node"
     if not all(_is_ready(engine, row) for row in engine.controllers[one.key].rows if row != one.row):
         return NOT_ALL_READY
     tb, h = engine.tables.tb, engine.hosts[one.host]
@@ -49,7 +49,7 @@ def obstacle(engine: Engine, uid: str, wanted: Mapping[str, int], now: float, vo
     slack = float(apply_plan.metric_on_host(tb.state, h, one.row, at))
     margin = float(tb["classes"][tb["kinds"][tb["instances"]["kind"][one.row]]["cls"]]["own_margin"])
     if slack < margin:
-        return f"its slack of {slack:.1f} s is below the {margin:g} s that its class keeps"
+        return f"its slack of {slack:.1f} s is below the {margin:g} s margin of its class"
     attributes = engine.tables.attributes
     with_room = np.flatnonzero(_hosts_with_room(engine, one.row, wanted)).tolist()
     return "" if any(volumes.holds(attributes[h]) for h in with_room) else NO_ROOM

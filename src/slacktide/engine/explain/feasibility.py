@@ -24,12 +24,20 @@ Taints = tuple[tuple[str, str, str], ...]
 LONGEST_CONDITION = 120
 CORDONED = "node.kubernetes.io/unschedulable"
 
+# What kube-scheduler has words for is said in these, so that searches and runbooks find it (its plugins' reasons);
+# what it does not say follows in parentheses.
+NOT_OURS = "node(s) were not ready or not managed by this scheduler"
+UNSCHEDULABLE = "node(s) were unschedulable"
+TAINT = "node(s) had untolerated taint"
+AFFINITY = "node(s) didn't match Pod's node affinity/selector"
+VOLUMES = "node(s) exceed max volume count"
+
 
 def rule_text(rule: Rule) -> str:
     """A rule in the core's own words."""
     if rule.kind == "spread":
-        return f"would make {rule.mark!r} too uneven"
-    return f"are not near {rule.mark!r}" if rule.kind == "near" else f"are near {rule.mark!r}"
+        return f"node(s) would have more than their share of {rule.mark!r}"
+    return f"node(s) had no {rule.mark!r} near" if rule.kind == "near" else f"node(s) had {rule.mark!r} near"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +81,7 @@ class Looker:
         up = known & (tb["hosts"]["down"] == 0)
         counts = Counter[str]()
         if down := int((known & ~up).sum()):
-            counts["not ready or not ours"] = down
+            counts[NOT_OURS] = down
         open_to = up & (tb["allowed"][int(record["term"]), tb["hosts"]["group"]] != 0)
         self._count_conditions(spec, np.flatnonzero(up & ~open_to), counts)
         demand = tb["demand"][int(record["shape"])]
@@ -135,10 +143,10 @@ class Looker:
         if isinstance(condition, Tolerates):
             _, key, value = next(one for one in self._taints_of(h) if not condition.accepts((one,)))
             if key == CORDONED:
-                return "are cordoned"
-            return f"had untolerated taint {{{key}: {value}}}" if value else f"had untolerated taint {{{key}}}"
+                return UNSCHEDULABLE
+            return f"{TAINT} {{{key}: {value}}}" if value else f"{TAINT} {{{key}}}"
         text = str(condition)
-        return f"did not match {text}" if len(text) <= LONGEST_CONDITION else "did not match node affinity or selector"
+        return f"{AFFINITY} ({text})" if len(text) <= LONGEST_CONDITION else AFFINITY
 
     def _taints_of(self, h: int) -> Taints:
         attributes = self.engine.tables.attributes[h]
@@ -150,12 +158,12 @@ class Looker:
 
 def _too_little(resource: str) -> str:
     if resource == "pods":
-        return "too many pods"
+        return "Too many pods"
     devices = resource.removeprefix(DEVICES)
     if devices != resource:
-        return f"too few free devices of class {devices.partition('~')[0]}"
+        return f"cannot allocate all claims (too few free devices of class {devices.partition('~')[0]})"
     driver = resource.removeprefix(ATTACHABLE)
-    return f"insufficient {resource}" if driver == resource else f"too many volumes of driver {driver}"
+    return f"Insufficient {resource}" if driver == resource else f"{VOLUMES} (driver {driver})"
 
 
 def _keys(condition: Condition) -> tuple[str, ...]:

@@ -25,11 +25,11 @@ def instant(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def looked_at_again(found: GivenUp) -> str:
+def next_plan(found: GivenUp) -> str:
     """When the next plan is made."""
     if found.every >= TOLD_EXACTLY:
-        return f"looked at again at {instant(found.next_plan)}"
-    return f"looked at again within {next((text for most, text in SOON if found.every <= most), '10 minutes')}"
+        return f"next plan at {instant(found.next_plan)}"
+    return f"next plan within {next((text for most, text in SOON if found.every <= most), '10 minutes')}"
 
 
 def sentence(found: GivenUp, room: str = "") -> str:
@@ -37,5 +37,5 @@ def sentence(found: GivenUp, room: str = "") -> str:
     change = f"more room ({room}) or a lower promise would change that; " if room else ""
     return (
         f"given up by the plan since {instant(found.since)}: {why(found.service, found)}; it takes free room; "
-        f"{change}{looked_at_again(found)}"
+        f"{change}{next_plan(found)}"
     )

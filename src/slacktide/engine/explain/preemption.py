@@ -17,21 +17,21 @@ from slacktide.kernels.place import preemption_obstacles as rules
 from slacktide.kernels.tables.affinity_records import AWAY
 from slacktide.kernels.tables.arrays import Tables
 
-TOO_SMALL = "had too little room even without pods of ours"
-PROTECTED = "were protected by disruption budgets or by a least running time"
-CROWDED = "broke its rules about neighbours even without pods of ours on them"
-GUARDED = "were protected, as their pods are of the system, or come or go just now"
-GROUPED = "were protected, as their pods go with the rest of their pod group only, and not all of that may"
-TOO_MANY = "were protected because their workloads were disrupted as often as their classes allow"
-COOLING = "were protected because their workloads were disrupted too short a time ago (cooldown)"
-CLOSED = "were protected because their workloads may be disrupted at other hours only"
-OVERHEAD = "were preempted too often already"
-PROMISE = "kept their promise only if left alone"
-PRIORITY_RULES = "run nothing of lower priority that would suffice"
-TURNS = "run nothing less important or given up, and no equal whose turn it is to wait"
-NOT_FOR_GIVEN_UP = "run nothing that makes room for one that is given up"
-FOR_GOOD = "run pods that nobody would make again, and whom only the more important displace"
-BY_NOW = "could be preempted by now"
+TOO_SMALL = "node(s) too full even without all pods of this scheduler"
+PROTECTED = "node(s) with pods protected by a PodDisruptionBudget or a minimum running time"
+CROWDED = "node(s) where affinity or spread rules fail even without all pods of this scheduler"
+GUARDED = "node(s) with pods that are system-critical, not bound yet, or terminating"
+GROUPED = "node(s) with pods of a pod group that is preempted as a whole, not all of which may be"
+TOO_MANY = "node(s) with pods whose workload was disrupted as often as its class allows"
+COOLING = "node(s) with pods whose workload was disrupted too recently (cooldown)"
+CLOSED = "node(s) with pods whose workload may be disrupted at other hours only"
+OVERHEAD = "node(s) with pods that reached the preemption overhead limit of their class"
+PROMISE = "node(s) with pods that need to stay to keep their promise"
+PRIORITY_RULES = "node(s) without enough pods of lower priority"
+TURNS = "node(s) without enough pods that are less important, given up, or next to wait in turn"
+NOT_FOR_GIVEN_UP = "node(s) without pods that may be preempted for a pod that is given up"
+FOR_GOOD = "node(s) with bare pods, which only a more important pod may preempt"
+BY_NOW = "node(s) where preemption has become possible since the last attempt"
 
 
 LASTING = -1

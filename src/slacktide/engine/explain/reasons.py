@@ -33,10 +33,12 @@ KEPT_SECONDS = 1.0
 FAR = 1e9
 """Metrics beyond it, seconds, are told alike."""
 
-NOT_HELPFUL = "no node could serve it"
+NOT_HELPFUL = "Preemption is not helpful for scheduling"
+NO_VICTIMS = "No preemption victims found for incoming pod"
+"""As kube-scheduler says of a node; what it does not say of it follows."""
 OVERLOADED = "its class is overloaded"
 LATER = "later"
-"""Said in place of seconds that pass."""
+"""Stands in place of seconds, which pass."""
 DAY_SECONDS = 86_400.0
 
 
@@ -86,18 +88,22 @@ class Explanation:
     def _said(self, held: str) -> str:
         said = [f"{count} {text}" for text, count in self.counts.most_common()]
         if self.fits:
-            said.append(f"{self.fits} have had room since")
-        head = f"0/{self.nodes} nodes: {', '.join(said) or 'none at all'}"
+            said.append(f"{self.fits} node(s) have become available since the last attempt")
+        head = f"{self._none_of()}: {', '.join(said)}" if said else "no nodes available to schedule pods"
         if self.group:
-            head = f"{self.group}; {head}"
-        return f"{head}; preemption: {held or self._preemption()}" + (f"; {self.overload}" if self.overload else "")
+            head = f"{self.group}. {head}"
+        return f"{head}. preemption: {held or self._preemption()}." + (f" {self.overload}." if self.overload else "")
+
+    def _none_of(self) -> str:
+        return f"0/{self.nodes} nodes are available"
 
     def _preemption(self) -> str:
-        if not self.preemption:
-            return NOT_HELPFUL
-        (text, count), *others = self.preemption.most_common()
-        first = f"{count} candidate{'s' if count != 1 else ''} {text}"
-        return ", ".join([first, *(f"{count} {text}" for text, count in others)])
+        candidates = self.preemption.total()
+        said = [f"{self.nodes - candidates} {NOT_HELPFUL}"] if candidates < self.nodes else []
+        if candidates:
+            why = ", ".join(f"{count} {text}" for text, count in self.preemption.most_common())
+            said.append(f"{candidates} {NO_VICTIMS} ({why})")
+        return f"{self._none_of()}: {', '.join(said)}" if said else NOT_HELPFUL
 
 
 class Explainer:
@@ -157,7 +163,7 @@ class Explainer:
         group = self.engine.tables.tb["pod_groups"][g]
         if group["placed"] >= group["least"]:
             return ""
-        return f"pod group {pod.group} starts with {group['least']} pods or not at all: {group['found']} found nodes"
+        return f"pod group {pod.group} needs nodes for {group['least']} pods at once, and {group['found']} fit"
 
     def _forget(self, now: float) -> None:
         self._known = {key: one for key, one in self._known.items() if now - one[0] <= KEPT_SECONDS}
@@ -199,10 +205,10 @@ class Explainer:
         """Why it may preempt nobody, whoever is there; that without seconds that pass; and for how many seconds."""
         tb = self.engine.tables.tb
         if self.engine.tables.spec_of(kind).never:
-            never = "its preemptionPolicy is Never"
+            never = "not eligible due to preemptionPolicy=Never"
             return never, never, inf
         cls = int(tb["kinds"]["cls"][kind])
         if not preemption_obstacles.held(tb.state, cls, slack):
             return "", "", inf
         margin = float(tb["classes"]["margin"][cls])
-        return f"it {until_needed(slack, margin)}", f"it {until_needed(slack, margin, LATER)}", slack - margin
+        return until_needed(slack, margin), until_needed(slack, margin, LATER), slack - margin

@@ -18,13 +18,13 @@ from slacktide.kube.act.binder import CLOSED, Binder
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
-from slacktide.kube.act.muster import Muster
+from slacktide.kube.act.gang_barrier import GangBarrier
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.act.reservations import Nomination, Reservations, fits
-from slacktide.kube.act.second_look import settled
+from slacktide.kube.act.second_look import take_free_nodes
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.objects import pod_reference
 
 LOG = logging.getLogger(__name__)
@@ -37,17 +37,17 @@ class Actor:
     """
 
     def __init__(
-        self, term: TermContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
+        self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
-        self.recorder, self.clock, self.leading, self.counts = term.recorder, term.clock, term.leading, counts
-        self._gate, self.before_eviction = term.gate, before_eviction
+        self.connection, self.settings, self.feed = session.connection, session.settings, session.feed
+        self.recorder, self.clock, self.leading, self.counts = session.recorder, session.clock, session.leading, counts
+        self._gate, self.before_eviction = session.gate, before_eviction
         self.reservations = Reservations()
-        self._muster = Muster(self.feed.engine)
-        self.devices = DeviceAllocator(term)
-        self._binder = Binder(term, self.devices, counts, self.give_up)
-        self._evictor = Evictor(term, self.reservations, counts, listener=self)
-        self._nominations = NominationWriter(term)
+        self._gangs = GangBarrier(self.feed.engine)
+        self.devices = DeviceAllocator(session)
+        self._binder = Binder(session, self.devices, counts, self.give_up)
+        self._evictor = Evictor(session, self.reservations, counts, listener=self)
+        self._nominations = NominationWriter(session)
         self._taken_back: set[str] = set()
         """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
         self._group: asyncio.TaskGroup | None = None
@@ -80,7 +80,7 @@ class Actor:
         victims is free in the engine by now, which those who are carried out first must not take for theirs."""
         self._taken_back.clear()
         for decision in decisions:
-            self._muster.begins(decision.uid)
+            self._gangs.begins(decision.uid)
             for victim in decision.victims:  # also on other nodes, where they are of a group that goes as a whole
                 self.reservations.goes(victim.uid, self.feed.engine.pods[victim.uid].host)
 
@@ -115,12 +115,12 @@ class Actor:
         """Why a decision of a pass cannot be carried out, or empty: the room that it was given may have been that of
         victims of an earlier one which was not carried out, and its devices may be another's by now."""
         if decision.host in self._taken_back and not fits(self.feed.engine, decision):
-            return f"others stay on {decision.host} after all"
+            return f"victims on {decision.host} were not evicted after all"
         return self.devices.reserve(decision.uid, decision.host)
 
     def adopt(self, decision: Decision, leaving: set[str]) -> None:
         """Go on with a former leader's decision, whose victims are told to leave already, or are gone."""
-        self._muster.begins(decision.uid)
+        self._gangs.begins(decision.uid)
         self.feed.pods[decision.uid].nominated = decision.host
         if problem := self.devices.reserve(decision.uid, decision.host):
             self.give_up(decision.uid, problem)
@@ -131,9 +131,9 @@ class Actor:
         self.reservations.add(Nomination(decision, set(leaving)), max(map(self._patience, leaving)))
 
     def look_again(self, *, everybody: bool) -> list[Decision]:
-        """Let pods whose places are kept go where they need not wait, as :func:`.second_look.settled` finds them."""
+        """Let pods whose places are kept go where they need not wait (:func:`.second_look.take_free_nodes`)."""
         kept = dict(self.nominations)
-        found = list(settled(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
+        found = list(take_free_nodes(self.feed.engine, self.reservations, self.clock(), everybody=everybody))
         for decision in found:
             if not self._binder.stands(decision):
                 continue  # it was given up with another one of its group
@@ -142,8 +142,10 @@ class Actor:
                 self.give_up(decision.uid, problem)
                 continue
             self._has_its_place(decision)
-            LOG.info("pod %s/%s goes to %s at once", *pod.namespaced_name, decision.host)
-            self._tell_given_up(pod, before.decision.host, f"{decision.host} has room for it by now")
+            LOG.info(
+                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host
+            )
+            self._tell_given_up(pod, before.decision.host, f"node {decision.host} has room for it now")
         if everybody:
             self._look_at_groups()
         return found
@@ -154,17 +156,17 @@ class Actor:
         """Nobody is in a decision's way: it is bound, or waits for others of its group."""
         if not self._binder.stands(decision):
             return
-        if self._muster.ready(decision):
-            self._release(self._muster.group_of(decision.uid))
+        if self._gangs.ready(decision):
+            self._release(self._gangs.group_of(decision.uid))
         else:
             self._binder.bind(decision)
 
     def _release(self, group: str) -> None:
         """Bind the pods of a group, where enough of them have their places, all of which are still open."""
-        due = self._muster.due(group)
+        due = self._gangs.due(group)
         closed = [one for one in due if not self._binder.is_open(self.feed.pods.get(one.uid), one)]
         for one in due if not closed else ():
-            self._muster.leaves(one.uid)
+            self._gangs.leaves(one.uid)
             self._binder.bind(one)
         for one in closed:
             self.give_up(one.uid, CLOSED.format(one.host), at_once=True)
@@ -173,19 +175,19 @@ class Actor:
 
     def _look_at_groups(self) -> None:
         """After a pass: what is kept for groups that cannot start is given up, and where others wait is told."""
-        for group in self._muster.groups():
-            self._disband(group, "too few of its pods are left")
+        for group in self._gangs.groups():
+            self._disband(group, "too few of its pods still have a node")
             self._release(group)  # it may need fewer by now
-        unshown, self._muster.unshown = self._muster.unshown, {}
+        unshown, self._gangs.unshown = self._gangs.unshown, {}
         for uid, decision in unshown.items():
             if uid in self.feed.pods:
                 self._nominations.show(self.feed.pods[uid], decision.host)
 
     def _disband(self, group: str, reason: str) -> None:
         """Give up the places of a group that cannot start any more."""
-        for uid in self._muster.broken(group):
+        for uid in self._gangs.broken(group):
             why = f"its pod group {group} cannot start as a whole: {reason}"
-            self._give_up(uid, why, self._muster.leaves(uid)[1], at_once=True)
+            self._give_up(uid, why, self._gangs.leaves(uid)[1], at_once=True)
 
     def withdrawn(self, uid: str, reason: str) -> None:
         """A pod must not start as things are: a place that is kept for it is given up. What is being bound goes on."""
@@ -197,21 +199,21 @@ class Actor:
         the next pass, when all that changed is known."""
         if not self._keeps_a_place(uid):
             return
-        _, decision = self._muster.leaves(uid)
-        self._muster.begins(uid)
+        _, decision = self._gangs.leaves(uid)
+        self._gangs.begins(uid)
         if decision is not None:
             self._has_its_place(decision)
 
     def _keeps_a_place(self, uid: str) -> bool:
         """Whether a place is kept for a pod, until victims or others of its group let it be bound."""
-        return uid in self.nominations or bool(self._muster.group_of(uid))
+        return uid in self.nominations or bool(self._gangs.group_of(uid))
 
     def _patience(self, leaving: str) -> float:
         return self.clock() + self.feed.grace(leaving) + self.settings.victim_patience
 
     def begins(self, uid: str) -> None:
         """A victim is being told to go, or was: its time runs from now on."""
-        self.reservations.told(uid, self._patience(uid))
+        self.reservations.expect_gone(uid, self._patience(uid))
 
     # -- outcomes --------------------------------------------------------------------------------------------------
 
@@ -220,9 +222,9 @@ class Actor:
         self.reservations.drop(uid)
         self._nominations.forget(uid)
         self._evictor.forget(uid)
-        group, _ = self._muster.leaves(uid)
+        group, _ = self._gangs.leaves(uid)
         if group:
-            self._disband(group, "one of its pods is gone")
+            self._disband(group, "one of its pods was deleted")
         for decision in self.reservations.ended(uid, self.feed.engine):
             self._has_its_place(decision)
 
@@ -230,14 +232,14 @@ class Actor:
         """A pod is seen to be bound, perhaps by somebody else: nothing is kept for it any more."""
         self.reservations.drop(uid)
         self._nominations.forget(uid)
-        group, _ = self._muster.leaves(uid)
+        group, _ = self._gangs.leaves(uid)
         if group:
             self._release(group)
 
     def give_up(self, uid: str, reason: str, *, at_once: bool = False) -> None:
         """A decision cannot be carried out: the pod waits again, after a pause unless ``at_once``. If too few others of
         its group have places, they give them up, too."""
-        group, waited = self._muster.leaves(uid)
+        group, waited = self._gangs.leaves(uid)
         self._give_up(uid, reason, waited, at_once=at_once)
         if group:
             self._disband(group, reason)
@@ -259,7 +261,7 @@ class Actor:
         pod.queue = fed_pod.BACKOFF
         self.devices.release(uid)
         self.devices.give_up(pod, self._group)
-        LOG.info("pod %s/%s waits again: %s", *pod.namespaced_name, reason)
+        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason)
         kept = nomination.decision if nomination is not None else waited
         if kept is not None or (pod.nominated and not pod.unnominated):
             self._tell_given_up(pod, kept.host if kept is not None else pod.nominated, reason)
@@ -277,7 +279,7 @@ class Actor:
         self.devices.find_others(uids, self._group)
 
     def _tell_given_up(self, pod: FedPod, node: str, reason: str) -> None:
-        note = f"its place on {node} is given up: {reason}"
+        note = f"nomination of node {node} withdrawn: {reason}"
         reference = pod_reference(pod.pod)
         self.recorder.record(reference, "FailedScheduling", note, event_type="Warning", action="Nominating")
         if not self._keeps_a_place(pod.uid):
@@ -310,7 +312,7 @@ class Actor:
                     self.counts.given_up += 1
                     pods = [self.feed.pods.get(other) for other in late]
                     names = ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
-                    self.give_up(uid, f"{names} did not go in time")
+                    self.give_up(uid, f"{names} did not terminate in time")
             # No place waits for them any more: all that did are given up.
             self._not_going(self.reservations.overdue(now))
 
@@ -323,7 +325,7 @@ class Actor:
             if one is not None and one.state == types.LEAVING:
                 engine.spared(uid, self.clock())
                 for other in self.reservations.beyond(engine, uid):
-                    self.give_up(other, f"others stay on {one.host} after all", at_once=True)
+                    self.give_up(other, f"victims on {one.host} were not evicted after all", at_once=True)
                 engine.displace(uid, self.clock())  # it was told to go, and counts as disrupted
                 engine.doomed(uid)
                 self.feed.succeed(one.key, uid)

@@ -24,11 +24,11 @@ from slacktide.kube.client.status_codes import (
 )
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_binding
 from slacktide.kube.resources.objects import POD, pod_reference
 
-CLOSED = "node {} does not take it any more"
+CLOSED = "node {} is no longer schedulable for it"
 GOES = "it is being deleted"
 
 
@@ -41,10 +41,10 @@ class GiveUp(Protocol):
 class Binder:
     """Binds, one decision after the other for each :meth:`run`; ``leading`` is asked before every request."""
 
-    def __init__(self, term: TermContext, devices: DeviceAllocator, counts: Counts, give_up: GiveUp) -> None:
-        self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
-        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
-        self._volumes, self._devices = VolumeProvisioner(term), devices
+    def __init__(self, session: SessionContext, devices: DeviceAllocator, counts: Counts, give_up: GiveUp) -> None:
+        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
+        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        self._volumes, self._devices = VolumeProvisioner(session), devices
         self._counts, self._give_up = counts, give_up
         self._waiting: asyncio.Queue[Decision] = asyncio.Queue()
 
@@ -84,7 +84,7 @@ class Binder:
             await self._gate.passed()
             with barrier.around(found.about):
                 if self.stands(decision) and not self._feed.engine.pods[decision.uid].bound:
-                    self._give_up(decision.uid, f"the pod cannot be used: {found.problem}")
+                    self._give_up(decision.uid, f"the pod is invalid: {found.problem}")
 
     def stands(self, decision: Decision) -> bool:
         """Whether a decision has not been given up since, for example with others of its group."""

@@ -20,7 +20,7 @@ from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.device_reservations import Planned, Reservation
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_claim_given_back,
     encode_claim_status,
@@ -44,11 +44,16 @@ from slacktide.model.constraint import Term
 class DeviceAllocator:
     """Gives devices to claims. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._leading, self._gate = term.connection, term.feed, term.leading, term.gate
-        self._mirror = term.feed.mirror.devices
-        self._mirror.release_all()  # of a term before
-        self._extended = ExtendedClaims(term)
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._leading, self._gate = (
+            session.connection,
+            session.feed,
+            session.leading,
+            session.gate,
+        )
+        self._mirror = session.feed.mirror.devices
+        self._mirror.release_all()  # of a session before
+        self._extended = ExtendedClaims(session)
         self._giving_up: dict[str, asyncio.Task[None]] = {}
 
     def concerns(self, pod: FedPod) -> bool:
@@ -62,7 +67,7 @@ class DeviceAllocator:
         pod, view = self._feed.pods.get(uid), self._feed.mirror.nodes.get(host)
         if pod is None or not self._mirror.concerns(pod.pod):
             return ""
-        return self._mirror.reserve(pod.pod, view.attributes) if view is not None else f"node {host} is gone"
+        return self._mirror.reserve(pod.pod, view.attributes) if view is not None else f"node {host} was deleted"
 
     def release(self, uid: str) -> None:
         """A pod does not get there: the devices are free again, unless its claims have them already."""
@@ -76,7 +81,7 @@ class DeviceAllocator:
             await asyncio.wait([before])
         reservation = self._mirror.in_use.reservations.get(pod.uid)
         if reservation is None:
-            return "no devices are reserved for its claims"
+            return "its ResourceClaims have no reserved devices"
         reservation.writing = True
         try:
             for claim in claims_of(pod.pod, self._mirror.claims):
@@ -152,15 +157,15 @@ class DeviceAllocator:
         """
         name, result = claim.metadata.name, claim.status.allocation
         if claim.metadata.deletion_timestamp is not None:
-            raise Hopeless(f"resource claim {name} is being deleted")
+            raise Hopeless(f"ResourceClaim {name} is being deleted")
         if planned is None and result is None:
-            raise Hopeless(f"resource claim {name} has lost its devices")
+            raise Hopeless(f"ResourceClaim {name} is no longer allocated")
         is_reserved = is_reserved_for(claim, pod.metadata.uid)
         if not is_reserved and planned is not None and result is not None and not planned.is_in(result):
-            raise Hopeless(f"resource claim {name} was given devices by somebody else")
+            raise Hopeless(f"ResourceClaim {name} was allocated by another scheduler")
         view = self._feed.mirror.nodes.get(host)
         if view is None or not Term(usable_from(claim, pod)).holds(view.attributes):
-            raise Hopeless(f"the devices of resource claim {name} cannot be used from node {host} any more")
+            raise Hopeless(f"the devices of ResourceClaim {name} are no longer available on node {host}")
         return is_reserved and result is not None
 
     async def _finalized(self, claim: ResourceClaim) -> ResourceClaim:
@@ -195,17 +200,17 @@ class DeviceAllocator:
             except Unreachable:
                 pass
             await asyncio.sleep(ASK_AGAIN_SECONDS)
-        raise Hopeless(f"resource claim {claim.metadata.name} is gone, or another replica leads")
+        raise Hopeless(f"ResourceClaim {claim.metadata.name} was deleted, or another replica leads")
 
     def _seen(self, answer: bytes, before: ResourceClaim) -> ResourceClaim:
         """What the API server answered, which the mirror knows at once: before its watch says so."""
         found, meta = RESOURCE_CLAIM.decode(answer), before.metadata
         if isinstance(found, Malformed):
-            raise Hopeless(f"resource claim {meta.name}: {found.problem}")
+            raise Hopeless(f"ResourceClaim {meta.name}: {found.problem}")
         known = self._mirror.claims.get((meta.namespace, meta.name))
         if known is None or not known.metadata.uid == found.metadata.uid == meta.uid:
-            raise Hopeless(f"resource claim {meta.name} is gone")
-        self._mirror.see_claim(found)
+            raise Hopeless(f"ResourceClaim {meta.name} was deleted")
+        self._mirror.on_claim_update(found)
         return found
 
     # -- where it is not bound ---------------------------------------------------------------------------------------

@@ -25,13 +25,13 @@ from slacktide.kube.client.status_codes import (
 )
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_deletion, encode_eviction, encode_pod_status
 from slacktide.kube.resources.objects import POD, pod_reference
 
 EVICTED = "DisruptionTarget"
 """The condition of a pod that is evicted."""
-NOT_COUNTED = "its ledger, by which a new leader knows of disruptions, cannot be written"
+NOT_COUNTED = "its Availability cannot be written, and a new leader would not know of this disruption"
 SEVERAL_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -58,10 +58,10 @@ class Evictor:
     """Evicts the victims of decisions, one after another for each :meth:`run`; ``leading`` is asked before each."""
 
     def __init__(
-        self, term: TermContext, reservations: Reservations, counts: Counts, listener: EvictionListener
+        self, session: SessionContext, reservations: Reservations, counts: Counts, listener: EvictionListener
     ) -> None:
-        self.connection, self.settings, self.feed = term.connection, term.settings, term.feed
-        self.recorder, self.leading, self._gate = term.recorder, term.leading, term.gate
+        self.connection, self.settings, self.feed = session.connection, session.settings, session.feed
+        self.recorder, self.leading, self._gate = session.recorder, session.leading, session.gate
         self.reservations, self.counts, self.listener = reservations, counts, listener
         self._of_victim: dict[str, Decision] = {}
         self._told: dict[str, Decision] = {}
@@ -217,14 +217,13 @@ class Evictor:
         self._told[victim.uid] = decision
         self.listener.begins(victim.uid)
         mine = next(one.metric for one in decision.victims if one.uid == victim.uid)
-        slack = f"slack {mine:.1f} s, that of the other {decision.metric:.1f} s"
+        slack = f"its slack is {mine:.1f} s, that of the preemptor {decision.metric:.1f} s"
         node, group = victim.pod.spec.node_name, self._goes_with(victim)
-        note = (
-            f"Preempted on {node}{f' with its pod group {group}' if group else ''} for {_named(beneficiary)}: {slack}"
-        )
+        whole = f" with its pod group {group}" if group else ""
+        note = f"Preempted by pod {_named(beneficiary)} on node {node}{whole}: {slack}"
         known = self.feed.engine.pods.get(victim.uid)  # the watch may have told of its end already
         if known is not None and self.feed.engine.specs[known.spec].bare:
-            note += "; it is a bare pod, which nobody makes again"
+            note += "; it is a bare pod, which no controller creates again"
         related = None if beneficiary is None else pod_reference(beneficiary.pod)
         self.recorder.record(pod_reference(victim.pod), "Preempted", note, action="Preempting", related=related)
 
@@ -244,7 +243,7 @@ class Evictor:
         one = self.feed.engine.pods.get(victim.uid)
         if one is not None and one.state == types.PLACED:
             for uid in self.reservations.beyond(self.feed.engine, victim.uid):
-                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} stays after all", at_once=True)
+                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} is not evicted after all", at_once=True)
 
     def _goes_with(self, victim: FedPod) -> str:
         """The pod group that a victim belongs to, if that goes as a whole; else empty."""
@@ -262,7 +261,7 @@ class Evictor:
         if not others:
             return ""
         told = sum(uid not in engine.pods or self._told.get(uid) is decision for uid in others)
-        return f"; of its pod group {group}, {told} went already, and {len(others) - told} stay"
+        return f"; of its pod group {group}, {told} were evicted already, and {len(others) - told} are not evicted"
 
     def _spare(self, victim: FedPod, decision: Decision) -> None:
         if self._of_victim.get(victim.uid, decision) is not decision:
@@ -274,7 +273,7 @@ class Evictor:
         for uid in self.reservations.stays(victim.uid):
             awaiting = self.reservations.nominations.get(uid)
             if awaiting is not None and awaiting.decision is not decision:
-                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} stays after all", at_once=True)
+                self.listener.give_up(uid, f"{'/'.join(victim.namespaced_name)} is not evicted after all", at_once=True)
         engine = self.feed.engine
         if victim.key and engine.pods[victim.uid].state == types.LEAVING:
             self.counts.spared += 1
@@ -285,7 +284,7 @@ class Evictor:
 
 
 def _named(beneficiary: FedPod | None) -> str:
-    return "a pod that is gone" if beneficiary is None else "/".join(beneficiary.namespaced_name)
+    return "a deleted pod" if beneficiary is None else "/".join(beneficiary.namespaced_name)
 
 
 def _goes(victim: FedPod) -> bool:

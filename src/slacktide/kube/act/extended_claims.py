@@ -17,7 +17,7 @@ from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreacha
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.mirror.device_reservations import Extended
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_deletion,
     encode_extended_claim,
@@ -45,9 +45,9 @@ class Hopeless(Exception):  # noqa: N818  # no mistake
 class ExtendedClaims:
     """Makes and deletes such claims. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._leading, self._gate = term.connection, term.leading, term.gate
-        self._mirror = term.feed.mirror.devices
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._leading, self._gate = session.connection, session.leading, session.gate
+        self._mirror = session.feed.mirror.devices
 
     # -- made ------------------------------------------------------------------------------------------------------
 
@@ -70,10 +70,10 @@ class ExtendedClaims:
             answer = await self._tried(partial(self._connection.get, RESOURCE_CLAIM.path(namespace, name)))
         found = RESOURCE_CLAIM.decode(answer)
         if isinstance(found, Malformed):
-            raise Hopeless(f"resource claim {name}: {found.problem}")
+            raise Hopeless(f"ResourceClaim {name}: {found.problem}")
         if made_for(found) != uid:
-            raise Hopeless(f"resource claim {name} is another's")
-        self._mirror.see_claim(found)
+            raise Hopeless(f"ResourceClaim {name} belongs to another pod")
+        self._mirror.on_claim_update(found)
         return found
 
     async def show(self, pod: Pod, claim: ResourceClaim, extended: Extended) -> None:
@@ -104,7 +104,7 @@ class ExtendedClaims:
         path = POD.path(pod.metadata.namespace, pod.metadata.name)
         found = POD.decode(await self._tried(partial(self._connection.get, path)))
         if isinstance(found, Malformed) or found.metadata.uid != pod.metadata.uid or found.spec.node_name:
-            raise Hopeless("it is bound already, or gone")
+            raise Hopeless("the pod is bound already, or was deleted")
         for claim in former:
             try:
                 await self._delete(claim)
@@ -126,7 +126,7 @@ class ExtendedClaims:
                 answer = await self._tried(partial(self._connection.get, path))
             found = RESOURCE_CLAIM.decode(answer)
             if isinstance(found, Malformed) or found.metadata.uid != uid:
-                raise Hopeless(f"resource claim {claim.metadata.name} is another by now")
+                raise Hopeless(f"ResourceClaim {claim.metadata.name} was replaced by another one")
             claim = found
         await self._tried(partial(self._connection.delete, path, encode_deletion(uid), permit=self._leading))
 

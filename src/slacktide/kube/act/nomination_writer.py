@@ -13,7 +13,7 @@ from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.status_codes import CONFLICT, SERVER_ERROR, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_pod_status
 from slacktide.kube.resources.objects import POD
 
@@ -25,8 +25,8 @@ LONGEST_PAUSE_SECONDS = 30.0
 class NominationWriter:
     """Writes nominations; ``leading`` is asked before each request."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._leading, self._pods = term.connection, term.leading, term.feed.pods
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._leading, self._pods = session.connection, session.leading, session.feed.pods
         self._wanted: dict[str, tuple[str, asyncio.Event]] = {}
         """By UID: what is to be written, until it is, and whether that was tried."""
         self._at_work: set[str] = set()

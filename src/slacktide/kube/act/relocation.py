@@ -17,7 +17,7 @@ from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_eviction
 from slacktide.kube.resources.objects import POD, Pod, pod_reference
 from slacktide.kube.translate.owners import controlling
@@ -32,7 +32,7 @@ MOVE, STAY = "move", "stay"
 TICK_SECONDS = 1.0
 ASK_AGAIN_SECONDS = 10.0
 """After an eviction that was refused."""
-NOBODY_MAKES_IT_ANEW = f"nobody would create it anew; annotation {ON_RESIZE}: {MOVE} says that it may go all the same"
+NOBODY_MAKES_IT_ANEW = f"no controller creates a bare pod again; annotation {ON_RESIZE}: {MOVE} allows its eviction"
 
 
 def stays(pod: Pod) -> str:
@@ -44,9 +44,9 @@ def stays(pod: Pod) -> str:
     if said not in ("", MOVE):
         return f"annotation {ON_RESIZE}: found {said!r}, expected {MOVE} or {STAY}"
     if pod.spec.resource_claims or pod.status.extended_resource_claim_status is not None:
-        return "it has claims on devices, and whether there are others for its replacement is not known"
+        return "it has ResourceClaims, and its replacement might find no devices"
     if owner is not None and owner.kind in BOUND_TO_NODES:
-        return f"a {owner.kind} would create it anew on the same node"
+        return f"its {owner.kind} would create it again on the same node"
     return NOBODY_MAKES_IT_ANEW if owner is None and said != MOVE else ""
 
 
@@ -54,11 +54,11 @@ class Relocator:
     """Evicts pods whose resizes have waited for ``kube.resize_patience``, one at a time; ``leading`` is asked first."""
 
     def __init__(
-        self, term: TermContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
+        self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self._connection, self._settings, self._feed = term.connection, term.settings, term.feed
-        self._recorder, self._leading, self._counts = term.recorder, term.leading, counts
-        self._gate, self._before_eviction = term.gate, before_eviction
+        self._connection, self._settings, self._feed = session.connection, session.settings, session.feed
+        self._recorder, self._leading, self._counts = session.recorder, session.leading, counts
+        self._gate, self._before_eviction = session.gate, before_eviction
         self._moving: tuple[str, str, float] | None = None  # a pod's UID, its controller, and until when we wait
         self._not_before: dict[str, float] = {}
         self._unknown: set[str] = set()  # evictions to which no answer came
@@ -123,7 +123,7 @@ class Relocator:
         if self._told.get(pod.uid) == (pending, sort):
             return
         self._told[pod.uid] = pending, sort
-        note = f"its resize is {pending_resize(pod.pod)}, and the pod stays for now: {reason}"
+        note = f"its resize is {pending_resize(pod.pod)}, and the pod is not evicted for it: {reason}"
         self._recorder.record(pod_reference(pod.pod), "ResizeWaits", note, event_type="Warning", action="Resizing")
 
     async def _evict(self, pod: FedPod, pending: PendingResize, now: float) -> None:
@@ -144,7 +144,7 @@ class Relocator:
             self._stays(pod.uid)
             pod.evicted = False
             self._counts.evictions_refused += 1
-            LOG.info("pod %s/%s is not moved for its resize: %s", namespace, name, error)
+            LOG.info("pod %s/%s is not evicted for its resize: %s", namespace, name, error)
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
             # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
             overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"

@@ -64,7 +64,7 @@ class Reservations:
         self._nodes.setdefault(node, _Node()).expected.add(uid)
         self._await(nomination, tuple(nomination.outstanding), until)
 
-    def told(self, uid: str, until: float) -> None:
+    def expect_gone(self, uid: str, until: float) -> None:
         """A pod is being told to go, and should have gone ``until`` then."""
         if uid in self._patience:
             self._patience[uid] = until

@@ -19,7 +19,7 @@ from slacktide.engine.core.types import Decision
 from slacktide.kube.act.reservations import Nomination, Reservations
 
 
-def settled(engine: Engine, reservations: Reservations, now: float, *, everybody: bool) -> Iterator[Decision]:
+def take_free_nodes(engine: Engine, reservations: Reservations, now: float, *, everybody: bool) -> Iterator[Decision]:
     """Decisions for pods that need not wait any more, the most important first; the engine hears of each, and its
     reservation is dropped.
 

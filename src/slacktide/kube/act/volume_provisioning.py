@@ -10,7 +10,7 @@ from slacktide.engine.core import types
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_annotations, encode_claim_reference
 from slacktide.kube.resources.objects import (
     PERSISTENT_VOLUME,
@@ -33,9 +33,14 @@ waits between two attempts, so that the next goes elsewhere. kube-scheduler gets
 class VolumeProvisioner:
     """Follows the annotation protocol of volume provisioning. ``leading`` is asked before every act."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
-        self._gate, self._avoid_seconds = term.gate, AVOID_BACKOFFS * term.settings.backoff_longest
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._clock, self._leading = (
+            session.connection,
+            session.feed,
+            session.clock,
+            session.leading,
+        )
+        self._gate, self._avoid_seconds = session.gate, AVOID_BACKOFFS * session.settings.backoff_longest
 
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
@@ -53,24 +58,24 @@ class VolumeProvisioner:
         until = self._clock() + PROVISION_SECONDS
         while self._clock() < until:
             if pod.uid not in self._feed.pods:
-                return "the pod is gone"
+                return "the pod was deleted"
             if not self._leading():
                 return "another replica leads"
             needs = storage.needs(pod.pod)
             if not needs.provision and not needs.waits:
                 fits = needs.term.holds(self._attributes(host))
-                return "" if fits else f"its volumes cannot be used from node {host}"
+                return "" if fits else f"its volumes are not available on node {host}"
             if undone := self._undone(pod, reserved):
                 return undone
             for name, version in told.items():
                 claim = storage.claim(pod.pod.metadata.namespace, name)
                 if claim is None:
-                    return f"claim {name} is gone"
+                    return f"PersistentVolumeClaim {name} was deleted"
                 if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
                     self._avoid(pod, host)
-                    return f"no volume for claim {name} could be made for node {host}"
+                    return f"no volume could be provisioned for PersistentVolumeClaim {name} on node {host}"
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        return f"no volumes for its claims within {PROVISION_SECONDS:.0f} s"
+        return f"its PersistentVolumeClaims were not bound within {PROVISION_SECONDS:.0f} s"
 
     def _avoid(self, pod: FedPod, host: str) -> None:
         """The provisioner took the node back: the pod goes elsewhere, until for a while no other node has failed."""
@@ -110,7 +115,7 @@ class VolumeProvisioner:
         namespace = pod.pod.metadata.namespace
         claim, meta = self._feed.mirror.storage.claim(namespace, name), volume.metadata
         if claim is None:
-            raise _Hopeless(f"claim {name} is gone")
+            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
         names_it = is_for(volume, claim)
         if names_it and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid:
             return volume
@@ -128,12 +133,12 @@ class VolumeProvisioner:
         namespace = pod.pod.metadata.namespace
         claim = self._feed.mirror.storage.claim(namespace, name)
         if claim is None:
-            raise _Hopeless(f"claim {name} is gone")
+            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         if selected == host:
             return _version(claim)
         if selected:
-            raise _Hopeless(f"a volume for claim {name} is being made for node {selected}")
+            raise _Hopeless(f"a volume for PersistentVolumeClaim {name} is being provisioned on node {selected}")
         path, meta = PERSISTENT_VOLUME_CLAIM.path(namespace, name), claim.metadata
         body = encode_annotations({SELECTED_NODE: host}, uid=meta.uid, resource_version=meta.resource_version)
         answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)

@@ -28,7 +28,6 @@ from slacktide.kube.client.payload import Permitted, payload
 from slacktide.kube.client.presence import Presence
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import AGAIN_SECONDS, MissingRights
-from slacktide.kube.client.served_version import GROUP_PATH, NEWEST, ServedVersion
 from slacktide.kube.client.status_codes import FORBIDDEN, TOO_MANY, UNAUTHORIZED, UNAVAILABLE
 from slacktide.kube.clock import monotonic_seconds
 
@@ -132,7 +131,6 @@ class Connection:
         self._agent = agent
         self._missing = MissingRights(rights_patience)
         self.limiter = Limiter(qps, burst)
-        self._served = ServedVersion()
         self._access = access
         self._extra: dict[str, Any] = {"allow_redirects": False}
         if access.server_name:
@@ -196,8 +194,7 @@ class Connection:
     ) -> bytes:
         """Sends one request and returns the answer's body.
 
-        ``path`` is sent as it is (``Kind.path`` quotes names), but for the version of our own resources where the
-        server has only an older one (:mod:`.served_version`); ``timeout`` is in seconds, for each attempt. ``urgent``
+        ``path`` is sent as it is (``Kind.path`` quotes names); ``timeout`` is in seconds, for each attempt. ``urgent``
         waits neither for the rate limit nor for a free connection. A GET, PUT or DELETE answered with 429 or 503 is
         sent again up to ``retries`` times, after the time the server asked for (10 s at most), and, where there are
         any ``retries``, a write while the server may not know our rights yet. Anything else is not, so that the caller
@@ -217,9 +214,8 @@ class Connection:
             headers = self._headers.get(content_type) or self._new_headers(content_type)
             if permit is not None and not permit():
                 raise self._not_sent(method, path)
-            version = self._served.version
             url = self._url(path, asked)
-            data = payload(self._served.body(path, body), permit)
+            data = payload(body, permit)
             try:
                 response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
                 answer = await response.read()
@@ -235,8 +231,6 @@ class Connection:
                 renewed = True
                 if await self._renew(force=True, refused=headers):
                     continue
-            if ServedVersion.is_missing(path, response.status, answer) and await self._another_version(version):
-                continue
             failure = _refusal(response, answer)
             pause = self._pause(method, path, failure, retries)
             if pause is None:
@@ -257,24 +251,11 @@ class Connection:
         return AGAIN_SECONDS if waits else None
 
     def _url(self, path: str, query: str) -> URL:
-        """Where a request goes, in the version of our resources that the server has."""
-        return URL(f"{self._access.server}{self._served.path(path)}{query}", encoded=True)
+        return URL(f"{self._access.server}{path}{query}", encoded=True)
 
     def _limits(self, timeout: float | aiohttp.ClientTimeout | None) -> aiohttp.ClientTimeout:
         limits = self._timeout if timeout is None else timeout
         return limits if isinstance(limits, aiohttp.ClientTimeout) else aiohttp.ClientTimeout(total=limits)
-
-    async def _another_version(self, asked: str) -> bool:
-        """Whether the server has our resources in another version than it was asked for; from now on in that."""
-        try:
-            group = await self.request("GET", GROUP_PATH)
-        except ApiError:
-            return False
-        if self._served.choose(group) and self._served.version != NEWEST:
-            LOG.warning(
-                "the API server has our resources as %s: apply the manifests of this release", self._served.version
-            )
-        return self._served.version != asked
 
     async def get(self, path: str, **options: Any) -> bytes:
         """Reads; ``request`` has the options."""
@@ -415,7 +396,7 @@ class Connection:
         return headers
 
     def _not_sent(self, method: str, path: str) -> NotSent:
-        return NotSent(f"{method} {self._access.server}{path}: not sent, it is not wanted any more")
+        return NotSent(f"{method} {self._access.server}{path}: not sent, as it is no longer needed")
 
     def _unreachable(self, method: str, path: str, error: Exception, limits: aiohttp.ClientTimeout) -> Exception:
         if isinstance(error, RuntimeError) and not self._closed:

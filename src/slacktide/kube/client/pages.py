@@ -47,7 +47,7 @@ async def pages(
                 async for page in every:
                     yield page
         except _Expired as expired:
-            LOG.info("the list of %s begins anew: %s", path, expired)
+            LOG.info("the list of %s starts again: %s", path, expired)
         else:
             return
 

@@ -35,6 +35,6 @@ def payload(body: bytes | None, permit: Callable[[], bool] | None) -> bytes | io
     """A request's body as aiohttp is to write it. Raises ``ValueError`` for a permit without a body to hold back."""
     if permit is not None:
         if body is None:
-            raise ValueError("permit: found no body, expected one: it is what waits for the permit")
+            raise ValueError("permit: found no body, expected one")
         return Permitted(body, permit)
     return io.BytesIO(body) if body is not None and len(body) > LARGE_BODY else body

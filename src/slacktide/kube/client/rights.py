@@ -51,7 +51,7 @@ class MissingRights:
             return False
         now, right = self._clock(), right_of(method, path)
         if right not in self.since:
-            LOG.warning("%s; asked again for %g s: it may just have begun", message, self._patience)
+            LOG.warning("%s; retrying for %g s, as the API server may just have started", message, self._patience)
         return now - self.since.setdefault(right, now) < self._patience
 
     def granted(self, method: str, path: str) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable
 
 FEW = 32
 """So many are looked at at once."""
-BEHIND = "its affinity terms and spread constraints are about pods that are still being looked at"
+BEHIND = "its affinity terms and spread constraints select pods that are still being counted"
 
 
 class CatchingUp:

@@ -184,12 +184,14 @@ class Controllers:
         except NewerLedger as problem:
             self.left_alone.add(target.key)
             LOG.warning(
-                "ledger %s/%s is left alone, and its workload accounted for anew, in memory only: %s; run that release "
-                "again", target.namespace, target.ledger, problem
+                "ledger %s/%s is left alone, as a later release wrote it (%s); its workload is accounted for in memory "
+                "only, until that release runs again", target.namespace, target.ledger, problem
             )  # fmt: skip
             restore(self._engine, target.key, None, pods, now)
         except StateError as problem:
-            LOG.warning("ledger %s/%s cannot be read and begins anew: %s", target.namespace, target.ledger, problem)
+            LOG.warning(
+                "ledger %s/%s cannot be read and starts from zero: %s", target.namespace, target.ledger, problem
+            )
             restore(self._engine, target.key, None, pods, now)
         self._listener.changed(target.key)
 

@@ -14,7 +14,7 @@ from slacktide.kube.translate.volumes import NO_NEEDS, Needs
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
 QUEUES = (ACTIVE, BACKOFF, UNSCHEDULABLE, GATED)
-HELD = "it takes the place of a pod that was told to go and is not gone yet"
+HELD = "waiting for the pod that it replaces to terminate"
 
 
 @dataclass(slots=True, eq=False)

@@ -79,7 +79,7 @@ class Feed(Changes, ABC):
         self.specs.residents = self.hosts.residents
         self.network = NetworkFeed(mirror.network, engine, engine.config.kube.latency_stale)
         parts = self.hosts, self.specs, self.replacements
-        self._put_behind = False
+        self._put_behind = ""
         self.catching_up = CatchingUp(self._catch_up, self._caught_up, listener.behind)
         self.aside = PodsAside(mirror.barrier, engine, parts, clock, self._set_aside)
 
@@ -304,8 +304,8 @@ class Feed(Changes, ABC):
         known = self.pods.get(record.uid)
         if known is None:
             known = self.pods[record.uid] = FedPod(record)
-        if self._put_behind:  # by its terms, which the mirror has just learned
-            self._put_behind = False
+        behind, self._put_behind = self._put_behind, ""
+        if behind == record.uid:  # by its terms, which the mirror has just learned
             self.catching_up.put_behind(self.mirror.constraints.effects_of(record.pod))
         self.consider(known)
         self.reconsider(self.lonely.perhaps_met())
@@ -335,11 +335,13 @@ class Feed(Changes, ABC):
             if not self.orphans[owner]:
                 del self.orphans[owner]
 
-    def constraints(self, uids: Sequence[str]) -> None:
-        in_turn = self._put_behind = self.catching_up.in_turn and len(uids) > catching_up.FEW
+    def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
+        many = self.catching_up.in_turn and len(uids) > catching_up.FEW and not at_once
+        self._put_behind = by if many else ""
         for uid in uids:
             pod = self.pods.get(uid)
-            if pod is not None and in_turn:
+            # Who waits may be put off only where the one whose terms these are is held until all were looked at.
+            if pod is not None and many and (by or pod.pod.spec.node_name):
                 self.catching_up.later(uid)
             elif pod is not None:
                 self._constrain(pod)
@@ -350,8 +352,6 @@ class Feed(Changes, ABC):
             self.aside.guarded(self.hosts.stranger, pod)
         elif pod.key:
             self.aside.guarded(lambda one: self._respec(one, quiet=quiet), pod)
-        else:
-            self.consider(pod)  # its namespace may have more terms again
 
     def _catch_up(self, uid: str) -> None:
         pod = self.pods.get(uid)
@@ -451,8 +451,10 @@ class Feed(Changes, ABC):
             if problem := self.groups.problem_of(pod):
                 self.listener.withdrawn(pod.uid, problem)
             return True  # its binding is on the way
-        if not pod.key and self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
+        if self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
             pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
+            if pod.key:
+                self.engine.sleep(pod.uid)
             return True
         if gated(pod.pod):
             pod.queue = fed_pod.GATED

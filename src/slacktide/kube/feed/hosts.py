@@ -58,7 +58,9 @@ class Hosts:
             return
         demand = self._demands.of(pod.pod)
         if isinstance(demand, str):
-            LOG.warning("pod %s/%s of another scheduler counts as nothing: %s", *pod.namespaced_name, demand)
+            LOG.warning(
+                "the requests of pod %s/%s of another scheduler are not counted: %s", *pod.namespaced_name, demand
+            )
             demand = ()
         demand = (*demand, *self._mirror.attachments.demand(pod.pod))
         if is_bound_to_its_node(pod.pod):

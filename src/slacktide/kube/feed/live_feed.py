@@ -66,7 +66,7 @@ class LiveFeed(Feed):
             number = self.number_of(pod)
         except Unschedulable as problem:
             if problem.reason != pod.problem:
-                LOG.warning("pod %s/%s runs without a ledger: %s", *pod.namespaced_name, problem.reason)
+                LOG.warning("pod %s/%s is not counted in any Availability: %s", *pod.namespaced_name, problem.reason)
             pod.problem = problem.reason
             self.hosts.stranger(pod)
             return False

@@ -65,8 +65,8 @@ class NetworkFeed:
         if len(found.names) > MOST_PLACES:
             if not self._too_many:
                 LOG.warning(
-                    "%d places are too many, expected at most %d: no round-trip times are used; kube.site_label names "
-                    "a label of nodes that are at one place", len(found.names), MOST_PLACES,
+                    "found %d places, expected at most %d: round-trip times are not used; set kube.site_label to a "
+                    "label that nodes of one place share", len(found.names), MOST_PLACES,
                 )  # fmt: skip
             self._too_many = True
             self._tell((), np.zeros((0, 0)), "")

@@ -133,7 +133,7 @@ class PodGroups:
         except Unschedulable as found:
             problem = found.reason
         if len(group.there) < least:
-            problem = f"pod group {key}: fewer than {least} of its pods are there"
+            problem = f"waiting for {least} pods of pod group {key} to be created"
         told = self._tell(key, least, whole=self._known.is_whole(one))
         if problem == group.problem and not told:
             return []

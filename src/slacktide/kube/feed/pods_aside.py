@@ -46,7 +46,7 @@ class PodsAside:
     def failed(self, pod: FedPod, error: Exception) -> None:
         """Set a pod aside."""
         found = self._barrier.failed(pod_reference(pod.pod), error)
-        reason = f"the pod cannot be used: {found.problem}"
+        reason = f"the pod is invalid: {found.problem}"
         try:
             self._set_aside(pod, reason)
         except Exception as further:

@@ -23,8 +23,8 @@ class Rivals:
             return
         self._known.add(name)
         LOG.warning(
-            "pod %s/%s of scheduler %s is on node %s, which is ours: its room counts as used and it is never "
-            "preempted; two schedulers that preempt on the same nodes fight each other",
+            "pod %s/%s of scheduler %s runs on node %s, which this scheduler manages: its requests are counted, and it "
+            "is never preempted; schedulers that share nodes preempt each other's pods: give each its own nodes",
             pod.metadata.namespace,
             pod.metadata.name,
             name,

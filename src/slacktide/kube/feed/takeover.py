@@ -287,27 +287,18 @@ def _keep_memory(feed: Feed, found: Availability, target: Target) -> None:
 
 def owner_of(found: Availability) -> Target | None:
     """The controller that a ledger is about; None of an object that is called otherwise than a ledger."""
-    namespace, said = found.metadata.namespace, found.status.target
-    for one in (said, *found.metadata.owner_references):  # ledgers of before had owners, and all say it in the status
-        if one is None:
-            continue
-        target = Target(one.api_version, one.kind, namespace, one.name, one.uid)
-        if found.metadata.name in (target.ledger, target.plain_ledger, target.former_ledger):
-            return target
-    return None
+    said = found.status.target
+    if said is None:
+        return None
+    target = Target(said.api_version, said.kind, found.metadata.namespace, said.name, said.uid)
+    return target if found.metadata.name == target.ledger else None
 
 
 def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
-    """Ledgers by the UID of their controllers, also of those that were deleted.
-
-    Of two about one controller it is the one whose name it has now; what is called otherwise than a ledger is left out.
-    """
-    ledgers: dict[str, Availability] = {}
-    for one in found:
-        owner = owner_of(one)
-        if owner is not None and (owner.uid not in ledgers or owner.ledger == one.metadata.name):
-            ledgers[owner.uid] = one
-    return ledgers
+    """Ledgers by the UID of their controllers, also of those that were deleted; what is called otherwise than a ledger
+    is left out."""
+    owners = ((owner_of(one), one) for one in found)
+    return {owner.uid: one for owner, one in owners if owner is not None}
 
 
 def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:

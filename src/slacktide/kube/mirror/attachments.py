@@ -45,7 +45,7 @@ class Attachments:
 
     # -- what is seen: each says whether limits or uses are others than before ----------------------------------------
 
-    def see_node(self, found: CSINode) -> bool:
+    def on_node_update(self, found: CSINode) -> bool:
         """What drivers say of a node; whether the drivers that say any limit are others than before."""
         limits = {
             one.name: max(0, one.allocatable.count)
@@ -54,19 +54,19 @@ class Attachments:
         }
         return self._limit(found.metadata.name, limits)
 
-    def drop_node(self, name: str) -> bool:
-        """Drivers say nothing of a node any more; as :meth:`see_node`."""
+    def on_node_delete(self, name: str) -> bool:
+        """Drivers say nothing of a node any more; as :meth:`on_node_update`."""
         return self._limit(name, {})
 
-    def see_attachment(self, found: VolumeAttachment) -> str:
+    def on_attachment_update(self, found: VolumeAttachment) -> str:
         """A volume is attached; the node that it concerns."""
-        self.drop_attachment(found.metadata.name)
+        self.on_attachment_delete(found.metadata.name)
         self._attached[found.metadata.name] = found
         self._on_node.setdefault(found.spec.node_name, {})[found.metadata.name] = found
         self._of_volume.setdefault(_volume_of(found), {})[found.metadata.name] = found.spec.node_name
         return found.spec.node_name
 
-    def drop_attachment(self, name: str) -> str:
+    def on_attachment_delete(self, name: str) -> str:
         """A volume is attached no more; the node that it concerned, empty where none did."""
         found = self._attached.pop(name, None)
         if found is None:
@@ -80,7 +80,7 @@ class Attachments:
         """The nodes to which a volume is attached."""
         return tuple(self._of_volume.get(volume, {}).values())
 
-    def see_pod(self, pod: Pod) -> set[str]:
+    def on_pod_update(self, pod: Pod) -> set[str]:
         """A pod is on a node, or its claims are others than before: the uids whose pods ask for something else now,
         among them its own where it used other volumes."""
         uid, node = pod.metadata.uid, pod.spec.node_name
@@ -88,7 +88,7 @@ class Attachments:
         before = self._used.get(uid)
         if (before or ("", frozenset())) == (node if handles else "", handles):
             return set()
-        concerned = self.drop_pod(uid)
+        concerned = self.on_pod_delete(uid)
         if handles:
             self._used[uid] = node, handles
             users = self._users.setdefault(node, {})
@@ -99,7 +99,7 @@ class Attachments:
                 others.add(uid)
         return concerned | {uid}
 
-    def drop_pod(self, uid: str) -> set[str]:
+    def on_pod_delete(self, uid: str) -> set[str]:
         """A pod is on no node any more: the uids of others whose pods ask for something else now."""
         node, handles = self._used.pop(uid, ("", frozenset[Handle]()))
         concerned: set[str] = set()

@@ -42,7 +42,7 @@ class SetAside(NamedTuple):
 
     def __str__(self) -> str:
         name = "/".join(filter(None, (self.about.namespace, self.about.name)))
-        return f"{self.about.kind} {name or '(without a name)'} is set aside: {self.problem}"
+        return f"{self.about.kind} {name or '(without a name)'} is ignored until it changes: {self.problem}"
 
 
 class Barrier:
@@ -55,7 +55,7 @@ class Barrier:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, str]] = Counter()
         self.aside: dict[tuple[str, str, str], SetAside] = {}
-        self.tell: Callable[[SetAside], None] = lambda _: None
+        self.on_set_aside: Callable[[SetAside], None] = lambda _: None
         self._about = Reference(kind="(none)")
         self._traced: set[tuple[str, str]] = set()
 
@@ -105,7 +105,7 @@ class Barrier:
             return
         self.counts[found.about.kind, found.reason] += 1
         LOG.log(logging.WARNING if trace is None else logging.ERROR, "%s", found, exc_info=trace)
-        self.tell(found)
+        self.on_set_aside(found)
 
     def follower(self, follower: Changes) -> Changes:
         """One who hears what ``follower`` hears; its exceptions are those of the object that the mirror was told of."""

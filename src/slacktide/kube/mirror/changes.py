@@ -61,9 +61,13 @@ class Changes:
     def budgets_cover(self, namespace: str) -> None:
         """Budgets of a namespace are about other pods than before."""
 
-    def constraints(self, uids: Sequence[str]) -> None:
+    def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
         """Where these pods may run, or how many volumes they attach, changed through other pods, namespaces, taints,
-        claims or limits."""
+        claims or limits.
+
+        ``by``: through the terms of a pod on no node, of which :meth:`pod` tells next. ``at_once``: through terms of
+        whomever, that were without effect or about others before, so nobody may be placed before all know it.
+        """
 
     def pod(self, record: PodRecord) -> None:
         """A pod is new, has another version, or something that it depends on changed."""

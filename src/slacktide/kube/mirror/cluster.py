@@ -57,8 +57,7 @@ class ClusterMirror:
         kube = config.kube
         self._clock = clock
         self._profiles = profiles_of(kube)
-        self._ownership = Ownership(kube.node_label, kube.former_node_label, kube.node_taint, kube.all_nodes)
-        self._warned_of_label = False
+        self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
         self._followers: list[Changes] = []
         self.barrier = Barrier()
         self.pods: dict[str, PodRecord] = {}
@@ -78,7 +77,7 @@ class ClusterMirror:
         self.quotas = Quotas()
         self.pod_groups = PodGroupMirror(self._followers)
         added = {name: profile.added for name, profile in self._profiles.items()}
-        self.constraints = ConstraintIndex(kube.hard_pod_affinity_weight, added)
+        self.constraints = ConstraintIndex(added)
         self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
         self.network = NetworkMirror(config, self._followers)
         self.resizes = PendingResizes()
@@ -89,14 +88,14 @@ class ClusterMirror:
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
-    def see_pod(self, pod: Pod) -> None:
+    def on_pod_update(self, pod: Pod) -> None:
         """A pod, new or changed."""
         uid = pod.metadata.uid
         record = self.pods.get(uid)
         ours = pod.spec.scheduler_name in self._profiles
         if not ours and pod.status.phase in FINAL:
             # It takes no room any more, and no ledger asks how it ended.
-            self.drop_pod(Identity(pod.metadata.namespace, pod.metadata.name, uid, ""), pod)
+            self.on_pod_delete(Identity(pod.metadata.namespace, pod.metadata.name, uid, ""), pod)
             return
         if record is None:
             record = self.pods[uid] = PodRecord(pod, ours, self._clock())
@@ -106,13 +105,13 @@ class ClusterMirror:
             record.update(pod, self._clock())
             if stayed and pod.metadata.deletion_timestamp is not None and not self._followers:
                 self.departures.told(record)
-        self.volumes.see_pod(pod)
+        self.volumes.on_pod_update(pod)
         self.resizes.see(record, self._clock())
         self.volumes.attach(record)
-        self.devices.see_pod(record)
+        self.devices.on_pod_update(record)
         self._tell_pod(record)
 
-    def drop_pod(self, identity: Identity, last: Pod | None) -> None:
+    def on_pod_delete(self, identity: Identity, last: Pod | None) -> None:
         """A pod is no more; ``last`` is how it was then, where that was seen."""
         record = self.pods.pop(identity.uid, None)
         self.resizes.drop(identity.uid)
@@ -130,7 +129,7 @@ class ClusterMirror:
         succeeded = last is not None and last.status.phase == "Succeeded"
         for one in self._followers:
             one.pod_gone(record, succeeded)
-        self._forget_constraints(record)
+        self.constraints.forget(record.pod)
         self.volumes.detach(record)
 
     def _end_of(self, pod: Pod) -> End:
@@ -144,7 +143,7 @@ class ClusterMirror:
         cause = end_of(pod, is_open=is_open, ours=False, setting=Setting(node, until > 0.0, bound=0.0))
         return End(cause, until if cause == OPERATOR else 0.0)
 
-    def see_malformed_pod(self, problem: Malformed) -> None:
+    def on_malformed_pod_update(self, problem: Malformed) -> None:
         """A pod that waits goes on waiting, with this reason; of one that runs, what was known stays."""
         record = self.pods.get(problem.uid)
         if record is None:
@@ -159,40 +158,36 @@ class ClusterMirror:
         """A pod that could be read cannot be used: what depends on it hears of it as of one that is malformed."""
         record, found = self.pods.get(identity.uid), self.barrier.of_pod(identity)
         if record is not None and found is not None:
-            record.malformed = f"the pod cannot be used: {found.problem}"
+            record.malformed = f"the pod is invalid: {found.problem}"
             for one in self._followers:
                 one.pod(record)
 
     def _tell_pod(self, record: PodRecord) -> None:
         if not record.is_final:
-            self._learn(record)
+            self._learn(record, by="" if record.pod.spec.node_name else record.uid)
         for one in self._followers:
             one.pod(record)
         if record.is_final:
-            self._forget_constraints(record)
+            self.constraints.forget(record.pod)
 
-    def _forget_constraints(self, record: PodRecord) -> None:
-        if self.constraints.forget(record.pod):
-            self._tell_constraints()
-
-    def _learn(self, record: PodRecord) -> None:
+    def _learn(self, record: PodRecord, by: str = "") -> None:
         """What a pod asks of its neighbours; others' pods have none before they are on a node."""
         pod = self.default_spread.applied(record.pod) if record.ours else record.pod
         if (record.ours or pod.spec.node_name) and self.constraints.learn(pod, self.storage.exclusive(pod)):
-            self._tell_constraints()
+            self._tell_constraints(by=by)
 
-    def _tell_constraints(self) -> None:
+    def _tell_constraints(self, *, by: str = "", at_once: bool = False) -> None:
         """Pods whose constraints changed through others' terms."""
         uids = self.constraints.outdated()
         for one in self._followers:
-            one.constraints(uids)
+            one.constraints(uids, by=by, at_once=at_once)
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
-    def see_node(self, node: Node) -> None:
+    def on_node_update(self, node: Node) -> None:
         """A node, new or changed."""
         view = view_of(node, self._ownership)
-        self.network.see_node(node)
+        self.network.on_node_update(node)
         before = self.nodes.get(view.name)
         if before is not None and before.ready_since >= view.ready_since:
             # It says no new instant of its change, or none at all: what was known, or what is seen now.
@@ -200,13 +195,6 @@ class ClusterMirror:
             view = replace(view, ready_since=since)
         if view.problem and (before is None or before.problem != view.problem):
             LOG.warning("%s", view.problem)
-        if not self._warned_of_label and self._ownership.only_formerly(node):
-            self._warned_of_label = True  # once: there may be thousands
-            LOG.warning(
-                "node %s, and perhaps others, is ours by the label %s, which a kubelet can set on itself: give our "
-                "nodes the label %s, then set kube.former_node_label=''",
-                *(view.name, self._ownership.former, self._ownership.label),
-            )
         self._plain_nodes[view.name] = view
         self._view_nodes(view.name)
 
@@ -229,23 +217,23 @@ class ClusterMirror:
             return
         self.nodes[name] = view
         self.departures.look_again(name)
-        concerns_pods = self.constraints.see_node(before, view)
+        concerns_pods = self.constraints.on_node_update(before, view)
         if (() if before is None else before.soft_taints) != view.soft_taints:
             soft = (taint for one in self.nodes.values() for taint in one.soft_taints)
             concerns_pods |= self.constraints.see_soft_taints(soft)
         if concerns_pods:
-            self._tell_constraints()
+            self._tell_constraints(at_once=True)
         for one in self._followers:
             one.node(view, before)
 
-    def drop_node(self, name: str) -> None:
+    def on_node_delete(self, name: str) -> None:
         """A node is gone."""
         before = self.nodes.pop(name, None)
         self._plain_nodes.pop(name, None)
-        self.devices.drop_node(name)
-        self.network.drop_node(name)
-        if self.constraints.see_node(before, None):
-            self._tell_constraints()
+        self.devices.on_node_delete(name)
+        self.network.on_node_delete(name)
+        if self.constraints.on_node_update(before, None):
+            self._tell_constraints(at_once=True)
         for one in self._followers:
             one.node_gone(name)
 
@@ -256,7 +244,7 @@ class ClusterMirror:
 
     # -- controllers -----------------------------------------------------------------------------------------------
 
-    def see_controller(
+    def on_controller_update(
         self,
         found: HasMetadata,
         api_version: str,
@@ -293,10 +281,10 @@ class ClusterMirror:
             if before is not None and before.template != template:
                 one.template(metadata.uid)
 
-    def drop_controller(self, uid: str) -> None:
+    def on_controller_delete(self, uid: str) -> None:
         """A controller object is gone."""
         watched = self.owners.watched.pop(uid, None)
-        self.default_spread.drop_controller(uid)
+        self.default_spread.on_controller_delete(uid)
         if watched is not None:
             for one in self._followers:
                 one.controller_gone(watched.target)
@@ -304,18 +292,18 @@ class ClusterMirror:
     def see_selector(self, found: ReplicaSet | StatefulSet) -> None:
         """Whom a controller selects."""
         uid, selector = found.metadata.uid, found.spec.selector
-        if selector is not None and self.default_spread.see_controller(uid, selector):
+        if selector is not None and self.default_spread.on_controller_update(uid, selector):
             owned = (one for one in self.pods.values() if _is_owned(one, uid))
             self._learn_anew(owned)
 
-    def see_service(self, found: Service) -> None:
+    def on_service_update(self, found: Service) -> None:
         """A Service, new or changed."""
-        if self.default_spread.see_service(found):
+        if self.default_spread.on_service_update(found):
             self._learn_namespace(found.metadata.namespace)
 
-    def drop_service(self, namespace: str, name: str) -> None:
+    def on_service_delete(self, namespace: str, name: str) -> None:
         """A Service is gone."""
-        self.default_spread.drop_service(namespace, name)
+        self.default_spread.on_service_delete(namespace, name)
         self._learn_namespace(namespace)
 
     def _learn_namespace(self, namespace: str) -> None:
@@ -332,22 +320,22 @@ class ClusterMirror:
 
     # -- classes and namespaces ------------------------------------------------------------------------------------
 
-    def see_class(self, found: ServiceClass) -> None:
+    def on_class_update(self, found: ServiceClass) -> None:
         """A service class, new or changed."""
         self.classes.see(found)
         self._tell_classes([found.metadata.name])
 
-    def drop_class(self, name: str) -> None:
+    def on_class_delete(self, name: str) -> None:
         """A service class is gone."""
         self.classes.drop(name)
         self._tell_classes([name])
 
-    def see_quota(self, found: PromiseQuota) -> None:
+    def on_quota_update(self, found: PromiseQuota) -> None:
         """A promise quota, new or changed."""
         if self.quotas.see(found):  # else only its status was written
             self._tell_quotas(found.metadata.namespace)
 
-    def drop_quota(self, namespace: str, name: str) -> None:
+    def on_quota_delete(self, namespace: str, name: str) -> None:
         """A promise quota is gone."""
         self.quotas.drop(namespace, name)
         self._tell_quotas(namespace)
@@ -356,21 +344,21 @@ class ClusterMirror:
         for one in self._followers:
             one.quotas(namespace)
 
-    def see_namespace(self, found: Namespace) -> None:
+    def on_namespace_update(self, found: Namespace) -> None:
         """A namespace, new or changed."""
         name = found.metadata.name
         before = self.classes.namespaces.get(name)
         self.classes.namespaces[name] = found
-        if self.constraints.see_namespace(name, found.metadata.labels):
-            self._tell_constraints()
+        if self.constraints.on_namespace_update(name, found.metadata.labels):
+            self._tell_constraints(at_once=True)
         if default_of(before) != default_of(found):
             self._tell_classes(namespace=name)
 
-    def drop_namespace(self, name: str) -> None:
+    def on_namespace_delete(self, name: str) -> None:
         """A namespace is gone."""
         self.classes.namespaces.pop(name, None)
-        if self.constraints.see_namespace(name, None):
-            self._tell_constraints()
+        if self.constraints.on_namespace_update(name, None):
+            self._tell_constraints(at_once=True)
 
     def _tell_classes(self, names: Sequence[str] = (), namespace: str = "") -> None:
         for one in self._followers:
@@ -378,7 +366,7 @@ class ClusterMirror:
 
     # -- budgets -------------------------------------------------------------------------------------------------
 
-    def see_budget(self, found: PodDisruptionBudget) -> None:
+    def on_budget_update(self, found: PodDisruptionBudget) -> None:
         """A PodDisruptionBudget, new or changed."""
         namespace = found.metadata.namespace
         others = self.budgets.see(found)
@@ -387,7 +375,7 @@ class ClusterMirror:
             if others:
                 one.budgets_cover(namespace)
 
-    def drop_budget(self, namespace: str, name: str) -> None:
+    def on_budget_delete(self, namespace: str, name: str) -> None:
         """A PodDisruptionBudget is gone."""
         self.budgets.drop(namespace, name)
         for one in self._followers:

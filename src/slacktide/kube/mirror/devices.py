@@ -79,9 +79,9 @@ class DeviceMirror:
         """Whether a pod asks for devices, by claims or by extended resources that classes back."""
         return bool(pod.spec.resource_claims) or self.extended.ask_of(pod) is not None
 
-    def see_pod(self, record: PodRecord) -> None:
+    def on_pod_update(self, record: PodRecord) -> None:
         """A pod, new or changed, before anybody hears of it."""
-        if self.extended.see_pod(record):
+        if self.extended.on_pod_update(record):
             self._view_node("")
         if not record.ours or not self.concerns(record.pod):
             return
@@ -103,7 +103,7 @@ class DeviceMirror:
                 self._claimants.pop(key, None)
         self.leave(pod.metadata.uid)
         self._tell_sharers(pod, names_of(pod))
-        self.extended.drop_pod(pod.metadata.uid)
+        self.extended.on_pod_delete(pod.metadata.uid)
 
     def leave(self, uid: str) -> None:
         """A pod does not wait any more. What is being written down for it stays reserved until that is over."""
@@ -126,7 +126,7 @@ class DeviceMirror:
             return self._asks.get(pod.metadata.uid, ((), NO_CLAIMS))[1]
         if self.unknown or pod.metadata.uid not in self._asks:
             field = "spec.resourceClaims" if pod.spec.resource_claims else "extended resources"
-            return ClaimNeeds(waits=f"{field}: {self.unknown or 'the claims are not known yet'}")
+            return ClaimNeeds(waits=f"{field}: {self.unknown or 'the ResourceClaims have not been listed yet'}")
         keys, found = self._asks[pod.metadata.uid]
         hopeless = next((self._sorts[key].hopeless for key in keys if self._sorts[key].hopeless), "")
         return ClaimNeeds(waits=hopeless) if hopeless else found
@@ -167,7 +167,7 @@ class DeviceMirror:
             elif self._are_together(pod, owner):
                 conditions += usable_from(planned.carried_out(), pod)
             else:
-                raise Unschedulable(f"resource claim {claim.metadata.name} is being given devices for another pod")
+                raise Unschedulable(f"ResourceClaim {claim.metadata.name} is being allocated for another pod")
         return conditions, without
 
     def _are_together(self, pod: Pod, other: str) -> bool:
@@ -204,7 +204,7 @@ class DeviceMirror:
 
     def amounts(self, view: NodeView) -> dict[str, int]:
         """For how many waiting pods of each sort there are devices on a node, as it says itself what it has."""
-        if self.extended.see_node(view.name, view.amounts):
+        if self.extended.on_node_update(view.name, view.amounts):
             self._sorts.forget(view.name)
         if not view.ours:
             return {}
@@ -226,10 +226,10 @@ class DeviceMirror:
             known = self._on_node[name] = node, self._pools.of(node)
         return known[1]
 
-    def drop_node(self, name: str) -> None:
+    def on_node_delete(self, name: str) -> None:
         """A node is gone."""
         self._on_node.pop(name, None)
-        self.extended.drop_node(name)
+        self.extended.on_node_delete(name)
         self._sorts.forget(name)
 
     def _nodes_changed(self, nodes: frozenset[str] | None, *, others: bool = False) -> None:
@@ -282,9 +282,9 @@ class DeviceMirror:
         except (Unschedulable, CannotAllocate) as problem:
             return str(problem)
         if not Term(tuple(conditions)).holds(node):
-            return f"the devices of its claims cannot be used from node {host}"
+            return f"the devices of its ResourceClaims are not available on node {host}"
         if found is None:
-            return f"node {host} has no free devices for its claims any more"
+            return f"node {host} has no free devices for its ResourceClaims any more"
         keys, _ = self._asks.get(uid, ((), NO_CLAIMS))
         planned = {
             claim.metadata.uid: Planned(claim, devices, allocation(claim, given, host))
@@ -327,7 +327,7 @@ class DeviceMirror:
 
     # -- claims, classes, slices -----------------------------------------------------------------------------------
 
-    def see_claim(self, found: ResourceClaim) -> None:
+    def on_claim_update(self, found: ResourceClaim) -> None:
         """A ResourceClaim, new or changed; an earlier version than the one that is known is passed over."""
         key = found.metadata.namespace, found.metadata.name
         known = self.claims.get(key)
@@ -337,17 +337,17 @@ class DeviceMirror:
         if known is not None and known.metadata.uid != found.metadata.uid:
             changed |= self.in_use.let_go(known.metadata.uid)
         self.claims[key] = found
-        self.extended.see_claim(found)
+        self.extended.on_claim_update(found)
         changed |= self.in_use.hold(found)
         self._claim_changed(key)
         self._devices_changed(changed)
 
-    def drop_claim(self, namespace: str, name: str) -> None:
+    def on_claim_delete(self, namespace: str, name: str) -> None:
         """A ResourceClaim is gone."""
         found = self.claims.pop((namespace, name), None)
         changed: set[DeviceId] = set()
         if found is not None:
-            self.extended.drop_claim(found)
+            self.extended.on_claim_delete(found)
             changed = self.in_use.let_go(found.metadata.uid)
         self._claim_changed((namespace, name))
         self._devices_changed(changed)
@@ -360,12 +360,12 @@ class DeviceMirror:
             if self._learn(record):
                 self._look_again(record)
 
-    def see_class(self, found: DeviceClass) -> None:
+    def on_class_update(self, found: DeviceClass) -> None:
         """A DeviceClass, new or changed."""
         self._classes[found.metadata.name] = found
         self._classes_changed()
 
-    def drop_class(self, name: str) -> None:
+    def on_class_delete(self, name: str) -> None:
         """A DeviceClass is gone."""
         self._classes.pop(name, None)
         self._classes_changed()
@@ -376,28 +376,28 @@ class DeviceMirror:
         self._learn_anew(tuple(self._asks))
         for record in concerned or ():
             if self.concerns(record.pod):
-                self.see_pod(record)
+                self.on_pod_update(record)
             else:
                 self.leave(record.uid)
             self._look_again(record)
         if concerned is not None:
             self._view_node("")
 
-    def see_slice(self, found: ResourceSlice) -> None:
+    def on_slice_update(self, found: ResourceSlice) -> None:
         """A ResourceSlice, new or changed."""
         self._nodes_changed(self._pools.see(found), others=True)
 
-    def drop_slice(self, name: str) -> None:
+    def on_slice_delete(self, name: str) -> None:
         """A ResourceSlice is gone."""
         self._nodes_changed(self._pools.drop(name), others=True)
 
-    def see_taint_rule(self, found: DeviceTaintRule) -> None:
+    def on_taint_rule_update(self, found: DeviceTaintRule) -> None:
         """A DeviceTaintRule, new or changed."""
-        self._nodes_changed(self._pools.see_rule(found), others=True)
+        self._nodes_changed(self._pools.on_rule_update(found), others=True)
 
-    def drop_taint_rule(self, name: str) -> None:
+    def on_taint_rule_delete(self, name: str) -> None:
         """A DeviceTaintRule is gone."""
-        self._nodes_changed(self._pools.drop_rule(name), others=True)
+        self._nodes_changed(self._pools.on_rule_delete(name), others=True)
 
     def set_unknown(self, reason: str) -> None:
         """Nothing is known of devices any more, for this reason, or it is again (empty)."""

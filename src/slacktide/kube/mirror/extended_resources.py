@@ -33,18 +33,18 @@ class ExtendedResources:
         """What a pod asks for of such resources; None where nothing, or where it is not ours."""
         return self._asks.get(pod.metadata.uid)
 
-    def see_pod(self, record: PodRecord) -> bool:
+    def on_pod_update(self, record: PodRecord) -> bool:
         """A pod, new or changed; whether it is the first that asks for a resource."""
         ask = asked_by(record.pod, self._backed) if self._backed and record.ours and not record.is_final else None
         if ask is None:
-            self.drop_pod(record.uid)
+            self.on_pod_delete(record.uid)
             return False
         self._asks[record.uid] = ask
         is_first = not ask.resources <= self._asked
         self._asked |= ask.resources
         return is_first
 
-    def drop_pod(self, uid: str) -> None:
+    def on_pod_delete(self, uid: str) -> None:
         """A pod is gone."""
         self._asks.pop(uid, None)
 
@@ -58,21 +58,21 @@ class ExtendedResources:
         self._asked &= backed.keys()
         for record in self._pods.values():
             before = self._asks.get(record.uid)
-            self.see_pod(record)
+            self.on_pod_update(record)
             if self._asks.get(record.uid) != before:
                 found.append(record)
         return found
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
-    def see_node(self, name: str, amounts: Mapping[str, int]) -> bool:
+    def on_node_update(self, name: str, amounts: Mapping[str, int]) -> bool:
         """What a node has; whether it has other resources itself than before, of those that classes back."""
         given = frozenset(one for one in self._backed if amounts.get(one, 0) > 0) if self._backed else NOTHING
         is_news = given != self._given.get(name, NOTHING)
         self._given[name] = given
         return is_news
 
-    def drop_node(self, name: str) -> None:
+    def on_node_delete(self, name: str) -> None:
         """A node is gone."""
         self._given.pop(name, None)
 
@@ -87,12 +87,12 @@ class ExtendedResources:
 
     # -- claims ----------------------------------------------------------------------------------------------------
 
-    def see_claim(self, claim: ResourceClaim) -> None:
+    def on_claim_update(self, claim: ResourceClaim) -> None:
         """A claim, new or changed."""
         if uid := made_for(claim):
             self._claims.setdefault(uid, {})[claim.metadata.namespace, claim.metadata.name] = claim
 
-    def drop_claim(self, claim: ResourceClaim) -> None:
+    def on_claim_delete(self, claim: ResourceClaim) -> None:
         """A claim is gone."""
         uid = made_for(claim)
         if uid in self._claims:

@@ -39,7 +39,7 @@ class Installation:
             if found and not self.missing:
                 LOG.error("%s", found)
             elif self.missing and not found:
-                LOG.info("the custom resources are there now")
+                LOG.info("the custom resource definitions are installed now")
             self.missing = found
             await asyncio.sleep(MISSING_SECONDS if found else LOOK_AGAIN_SECONDS)
 

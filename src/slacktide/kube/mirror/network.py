@@ -88,7 +88,7 @@ class NetworkMirror:
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
-    def see_node(self, node: Node) -> None:
+    def on_node_update(self, node: Node) -> None:
         """A node, new or changed."""
         if not self.asked:
             return
@@ -108,7 +108,7 @@ class NetworkMirror:
             for follower in self._followers:
                 follower.images_listed(name, listed)
 
-    def drop_node(self, name: str) -> None:
+    def on_node_delete(self, name: str) -> None:
         """A node is gone."""
         self.version += self.places.pop(name, None) is not None
         self.listed.pop(name, None)
@@ -137,12 +137,12 @@ class NetworkMirror:
 
     # -- round-trip times ------------------------------------------------------------------------------------------
 
-    def see_row(self, found: NodeLatency) -> None:
+    def on_row_update(self, found: NodeLatency) -> None:
         """A row that a node's agent published, new or changed."""
         self.rows[found.metadata.name] = as_row(found)
         self.version += 1
 
-    def drop_row(self, identity: Identity) -> None:
+    def on_row_delete(self, identity: Identity) -> None:
         """A row is gone."""
         self.version += self.rows.pop(identity.name, None) is not None
 

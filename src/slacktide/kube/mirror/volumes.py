@@ -44,7 +44,7 @@ class VolumeMirror:
 
     # -- pods ------------------------------------------------------------------------------------------------------
 
-    def see_pod(self, pod: Pod) -> None:
+    def on_pod_update(self, pod: Pod) -> None:
         """A pod has these claims; it may have been malformed when it was first seen."""
         for volume in pod.spec.volumes:
             if name := claim_name(pod, volume):
@@ -64,13 +64,13 @@ class VolumeMirror:
         if record.is_final:
             self.detach(record)
         elif record.pod.spec.node_name:
-            self._uses_changed(record.pod.spec.node_name, self.attachments.see_pod(record.pod))
+            self._uses_changed(record.pod.spec.node_name, self.attachments.on_pod_update(record.pod))
 
     def detach(self, record: PodRecord) -> None:
         """A pod uses no volumes any more."""
         node = self.attachments.node_of(record.uid)
         if node:
-            self._uses_changed(node, self.attachments.drop_pod(record.uid))
+            self._uses_changed(node, self.attachments.on_pod_delete(record.uid))
 
     def _uses_changed(self, node: str, uids: set[str]) -> None:
         if self.attachments.limited:
@@ -81,27 +81,27 @@ class VolumeMirror:
 
     # -- claims and volumes ----------------------------------------------------------------------------------------
 
-    def see_claim(self, found: PersistentVolumeClaim) -> None:
+    def on_claim_update(self, found: PersistentVolumeClaim) -> None:
         """A PersistentVolumeClaim, new or changed."""
-        self.storage.see_claim(found)
+        self.storage.on_claim_update(found)
         self._claim_changed(found.metadata.namespace, found.metadata.name)
         self.storage_changed()
 
-    def drop_claim(self, namespace: str, name: str) -> None:
+    def on_claim_delete(self, namespace: str, name: str) -> None:
         """A PersistentVolumeClaim is gone."""
-        self.storage.drop_claim(namespace, name)
+        self.storage.on_claim_delete(namespace, name)
         self._claim_changed(namespace, name)
 
-    def see_volume(self, found: PersistentVolume) -> None:
+    def on_volume_update(self, found: PersistentVolume) -> None:
         """A PersistentVolume, new or changed."""
-        self.storage.see_volume(found)
+        self.storage.on_volume_update(found)
         self._volume_changed(found)
         self.storage_changed()
 
-    def drop_volume(self, name: str) -> None:
+    def on_volume_delete(self, name: str) -> None:
         """A PersistentVolume is gone."""
         found = self.storage.volume(name)
-        self.storage.drop_volume(name)
+        self.storage.on_volume_delete(name)
         if found is not None:
             self._volume_changed(found)
 
@@ -127,29 +127,29 @@ class VolumeMirror:
             if record.ours and not record.pod.spec.node_name:
                 self._look_again(record)
 
-    def see_class(self, found: StorageClass) -> None:
+    def on_class_update(self, found: StorageClass) -> None:
         """A storage class, new or changed."""
-        self.storage.see_class(found)
+        self.storage.on_class_update(found)
         self.storage_changed()
 
     # -- what drivers say ------------------------------------------------------------------------------------------
 
-    def see_driver(self, found: CSIDriver) -> None:
+    def on_driver_update(self, found: CSIDriver) -> None:
         """A CSIDriver, new or changed."""
-        self.storage.capacities.see_driver(found)
+        self.storage.capacities.on_driver_update(found)
         self._capacities_changed()
 
-    def drop_driver(self, name: str) -> None:
+    def on_driver_delete(self, name: str) -> None:
         """A CSIDriver is gone."""
-        self.storage.capacities.drop_driver(name)
+        self.storage.capacities.on_driver_delete(name)
         self._capacities_changed()
 
-    def see_capacity(self, found: CSIStorageCapacity) -> None:
+    def on_capacity_update(self, found: CSIStorageCapacity) -> None:
         """A CSIStorageCapacity, new or changed."""
         if self.storage.capacities.see(found):
             self._capacities_changed()
 
-    def drop_capacity(self, namespace: str, name: str) -> None:
+    def on_capacity_delete(self, namespace: str, name: str) -> None:
         """A CSIStorageCapacity is gone."""
         self.storage.capacities.drop(namespace, name)
         self._capacities_changed()
@@ -158,13 +158,13 @@ class VolumeMirror:
         self.storage.reconsider()
         self.storage_changed()
 
-    def see_csi_node(self, found: CSINode) -> None:
+    def on_csi_node_update(self, found: CSINode) -> None:
         """A CSINode, new or changed."""
-        self._limits_changed(found.metadata.name, others=self.attachments.see_node(found))
+        self._limits_changed(found.metadata.name, others=self.attachments.on_node_update(found))
 
-    def drop_csi_node(self, name: str) -> None:
+    def on_csi_node_delete(self, name: str) -> None:
         """A CSINode is gone."""
-        self._limits_changed(name, others=self.attachments.drop_node(name))
+        self._limits_changed(name, others=self.attachments.on_node_delete(name))
 
     def _limits_changed(self, node: str, *, others: bool) -> None:
         """A node's limits are others; ``others``: drivers have limits that had none, or the other way round. Then all
@@ -175,11 +175,11 @@ class VolumeMirror:
             for one in self._followers:
                 one.constraints(tuple(uids))
 
-    def see_attachment(self, found: VolumeAttachment) -> None:
+    def on_attachment_update(self, found: VolumeAttachment) -> None:
         """A VolumeAttachment, new or changed."""
-        self._view_node(self.attachments.see_attachment(found))
+        self._view_node(self.attachments.on_attachment_update(found))
 
-    def drop_attachment(self, name: str) -> None:
+    def on_attachment_delete(self, name: str) -> None:
         """A VolumeAttachment is gone."""
-        if node := self.attachments.drop_attachment(name):
+        if node := self.attachments.on_attachment_delete(name):
             self._view_node(node)

@@ -79,7 +79,7 @@ class PodHandler(ObjectHandler[Pod]):
 
     def __init__(self, mirror: ClusterMirror) -> None:
         self._mirror = mirror
-        super().__init__(objects.POD, mirror.barrier, mirror.see_pod, lambda one: mirror.drop_pod(one, None))
+        super().__init__(objects.POD, mirror.barrier, mirror.on_pod_update, lambda one: mirror.on_pod_delete(one, None))
 
     def changed(self, pod: Pod) -> None:
         metadata = pod.metadata
@@ -89,18 +89,18 @@ class PodHandler(ObjectHandler[Pod]):
                 self._mirror.set_pod_aside(identity)
 
     def deleted(self, identity: Identity, last: Pod | None) -> None:
-        self._pass(identity, lambda: self._mirror.drop_pod(identity, last))
+        self._pass(identity, lambda: self._mirror.on_pod_delete(identity, last))
 
     def malformed(self, problem: Malformed) -> None:
         super().malformed(problem)
         with self._barrier.around(reference(self.kind, problem.identity)):
-            self._mirror.see_malformed_pod(problem)
+            self._mirror.on_malformed_pod_update(problem)
 
 
 def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
     """What to watch, and who is told; pods come last, so that a first list of them finds what they depend on."""
 
-    def told(
+    def watched(
         kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
     ) -> tuple[Kind[Any], Handler[Any]]:
         return kind, ObjectHandler(kind, mirror.barrier, see, drop)
@@ -110,47 +110,57 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         kind, wanted = type(found).__name__, 1 if wanted is None else wanted
         if mirror.default_spread.used and not isinstance(found, Deployment):
             mirror.see_selector(found)
-        mirror.see_controller(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
+        mirror.on_controller_update(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
 
     def job(found: Job) -> None:
         finished, template = is_finished(found), found.spec.template
-        mirror.see_controller(found, "batch/v1", "Job", -1, finished, suspended=suspended(found), template=template)
+        mirror.on_controller_update(
+            found, "batch/v1", "Job", -1, finished, suspended=suspended(found), template=template
+        )
 
     def cron_job(found: CronJob) -> None:
         template = found.spec.job_template.spec.template
-        mirror.see_controller(found, "batch/v1", "CronJob", -1, template=template)
+        mirror.on_controller_update(found, "batch/v1", "CronJob", -1, template=template)
 
     def controller_gone(identity: Identity) -> None:
-        mirror.drop_controller(identity.uid)
+        mirror.on_controller_delete(identity.uid)
 
     volumes = mirror.volumes
-    services = told(objects.SERVICE, mirror.see_service, lambda one: mirror.drop_service(one.namespace, one.name))
+    services = watched(
+        objects.SERVICE, mirror.on_service_update, lambda one: mirror.on_service_delete(one.namespace, one.name)
+    )
     return [
         *([services] if mirror.default_spread.used else []),
-        told(objects.NAMESPACE, mirror.see_namespace, lambda one: mirror.drop_namespace(one.name)),
-        told(objects.SERVICE_CLASS, mirror.see_class, lambda one: mirror.drop_class(one.name)),
-        told(objects.NODE, mirror.see_node, lambda one: mirror.drop_node(one.name)),
-        told(objects.POD_DISRUPTION_BUDGET, mirror.see_budget, lambda one: mirror.drop_budget(one.namespace, one.name)),
-        told(objects.DEPLOYMENT, replicas, controller_gone),
-        told(objects.REPLICA_SET, replicas, controller_gone),
-        told(objects.STATEFUL_SET, replicas, controller_gone),
-        told(objects.JOB, job, controller_gone),
-        told(objects.CRON_JOB, cron_job, controller_gone),
-        told(objects.PERSISTENT_VOLUME, volumes.see_volume, lambda one: volumes.drop_volume(one.name)),
-        told(
+        watched(objects.NAMESPACE, mirror.on_namespace_update, lambda one: mirror.on_namespace_delete(one.name)),
+        watched(objects.SERVICE_CLASS, mirror.on_class_update, lambda one: mirror.on_class_delete(one.name)),
+        watched(objects.NODE, mirror.on_node_update, lambda one: mirror.on_node_delete(one.name)),
+        watched(
+            objects.POD_DISRUPTION_BUDGET,
+            mirror.on_budget_update,
+            lambda one: mirror.on_budget_delete(one.namespace, one.name),
+        ),
+        watched(objects.DEPLOYMENT, replicas, controller_gone),
+        watched(objects.REPLICA_SET, replicas, controller_gone),
+        watched(objects.STATEFUL_SET, replicas, controller_gone),
+        watched(objects.JOB, job, controller_gone),
+        watched(objects.CRON_JOB, cron_job, controller_gone),
+        watched(objects.PERSISTENT_VOLUME, volumes.on_volume_update, lambda one: volumes.on_volume_delete(one.name)),
+        watched(
             objects.PERSISTENT_VOLUME_CLAIM,
-            volumes.see_claim,
-            lambda one: volumes.drop_claim(one.namespace, one.name),
+            volumes.on_claim_update,
+            lambda one: volumes.on_claim_delete(one.namespace, one.name),
         ),
-        told(objects.STORAGE_CLASS, volumes.see_class, lambda one: volumes.storage.drop_class(one.name)),
-        told(objects.CSI_DRIVER, volumes.see_driver, lambda one: volumes.drop_driver(one.name)),
-        told(
+        watched(objects.STORAGE_CLASS, volumes.on_class_update, lambda one: volumes.storage.on_class_delete(one.name)),
+        watched(objects.CSI_DRIVER, volumes.on_driver_update, lambda one: volumes.on_driver_delete(one.name)),
+        watched(
             objects.CSI_STORAGE_CAPACITY,
-            volumes.see_capacity,
-            lambda one: volumes.drop_capacity(one.namespace, one.name),
+            volumes.on_capacity_update,
+            lambda one: volumes.on_capacity_delete(one.namespace, one.name),
         ),
-        told(objects.CSI_NODE, volumes.see_csi_node, lambda one: volumes.drop_csi_node(one.name)),
-        told(objects.VOLUME_ATTACHMENT, volumes.see_attachment, lambda one: volumes.drop_attachment(one.name)),
+        watched(objects.CSI_NODE, volumes.on_csi_node_update, lambda one: volumes.on_csi_node_delete(one.name)),
+        watched(
+            objects.VOLUME_ATTACHMENT, volumes.on_attachment_update, lambda one: volumes.on_attachment_delete(one.name)
+        ),
         (objects.POD, PodHandler(mirror)),
     ]
 
@@ -159,15 +169,15 @@ def device_subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler
     """What to watch of dynamic resources, and who is told; claims come last, so that they find what they ask for."""
     devices = mirror.devices
 
-    def told(
+    def watched(
         kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
     ) -> tuple[Kind[Any], Handler[Any]]:
         return kind, ObjectHandler(kind, mirror.barrier, see, drop)
 
     return [
-        told(DEVICE_CLASS, devices.see_class, lambda one: devices.drop_class(one.name)),
-        told(RESOURCE_SLICE, devices.see_slice, lambda one: devices.drop_slice(one.name)),
-        told(RESOURCE_CLAIM, devices.see_claim, lambda one: devices.drop_claim(one.namespace, one.name)),
+        watched(DEVICE_CLASS, devices.on_class_update, lambda one: devices.on_class_delete(one.name)),
+        watched(RESOURCE_SLICE, devices.on_slice_update, lambda one: devices.on_slice_delete(one.name)),
+        watched(RESOURCE_CLAIM, devices.on_claim_update, lambda one: devices.on_claim_delete(one.namespace, one.name)),
     ]
 
 
@@ -175,7 +185,10 @@ def _taint_rules(connection: Connection, mirror: ClusterMirror, gate: Gate, seco
     """Few API servers have them: they are not served unless somebody asks for it."""
     devices = mirror.devices
     handler = ObjectHandler(
-        DEVICE_TAINT_RULE, mirror.barrier, devices.see_taint_rule, lambda one: devices.drop_taint_rule(one.name)
+        DEVICE_TAINT_RULE,
+        mirror.barrier,
+        devices.on_taint_rule_update,
+        lambda one: devices.on_taint_rule_delete(one.name),
     )
     return Reflector(connection, DEVICE_TAINT_RULE, handler, gate=gate, watch_seconds=seconds, absent=lambda: None)
 
@@ -188,7 +201,7 @@ def _lightening() -> Callable[[Pod], Pod]:
         try:
             return lighten(pod)
         except Exception:
-            LOG.exception("pod %s/%s is not made lighter", pod.metadata.namespace, pod.metadata.name)
+            LOG.exception("pod %s/%s: its copy is kept in full", pod.metadata.namespace, pod.metadata.name)
             return pod
 
     return lightened
@@ -207,10 +220,13 @@ class Watches:
             return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
-        # A cluster with the manifests of a release before does not know them: then nothing is declared, or bounded.
+        # Without them, as in a dry run on a cluster that has no such resources, nothing is declared, or bounded.
         barrier, maintenance = mirror.barrier, mirror.maintenance
         quotas = ObjectHandler(
-            objects.PROMISE_QUOTA, barrier, mirror.see_quota, lambda one: mirror.drop_quota(one.namespace, one.name)
+            objects.PROMISE_QUOTA,
+            barrier,
+            mirror.on_quota_update,
+            lambda one: mirror.on_quota_delete(one.namespace, one.name),
         )
         self._quotas = reflector(objects.PROMISE_QUOTA, quotas)
         windows = ObjectHandler(
@@ -232,7 +248,7 @@ class Watches:
         ]
         self._latencies: list[Reflector[Any]] = []
         if mirror.network.watches:  # a score asks for round-trip times
-            handler = ObjectHandler(NODE_LATENCY, barrier, mirror.network.see_row, mirror.network.drop_row)
+            handler = ObjectHandler(NODE_LATENCY, barrier, mirror.network.on_row_update, mirror.network.on_row_delete)
             self._latencies.append(reflector(NODE_LATENCY, handler))
 
     def leave_out(self, kind: Kind[Any]) -> None:
@@ -273,7 +289,7 @@ class Watches:
                 await asyncio.sleep(TELLING_SECONDS)
             if not one.synced.is_set():
                 LOG.warning(
-                    "no %s: %s cannot be listed (%s): apply the manifests of this version",
+                    "%s are not used: %s cannot be listed (%s): apply the manifests of this version",
                     *(without, one.kind.plural, one.last_error),
                 )
         for one in self._devices:  # an API server may be without them; pods with claims wait then
@@ -288,7 +304,7 @@ class Watches:
                 async with asyncio.timeout(LATENCY_SECONDS):
                     await one.synced.wait()
             except TimeoutError:
-                LOG.warning("no round-trip times: %s cannot be listed: %s", one.kind.plural, one.last_error)
+                LOG.warning("round-trip times are not used: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
     async def up_to_date(self) -> None:
         """Waits until all pods are known as they are at this instant, or later: of another leader's last bindings a
@@ -347,4 +363,4 @@ def _unlisted(one: Reflector[Any]) -> str:
 
 
 def _obituary(one: Reflector[Any]) -> str:
-    return f"the watch of {one.kind.plural} is dead: {one.last_error or f'no word for {one.age():.0f} s'}"
+    return f"the watch of {one.kind.plural} has stopped: {one.last_error or f'nothing received for {one.age():.0f} s'}"

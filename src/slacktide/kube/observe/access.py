@@ -155,12 +155,12 @@ class Reviews:
             user = await self._user(token.strip()) if certified is None else certified
             return user if isinstance(user, Verdict) else await self._right(user, method.lower(), path)
         except _Crowded:
-            return Verdict(TOO_MANY, f"{path}: {MOST_WAITING} requests wait to be reviewed already; ask again later")
+            return Verdict(TOO_MANY, f"{path}: {MOST_WAITING} requests are being reviewed already; retry later")
         except (KubeError, msgspec.DecodeError, msgspec.ValidationError) as error:
             if str(error) != self._problem:  # whoever asks again and again does not fill the log
-                LOG.warning("nobody is let in over HTTP: the API server does not say who may: %s", error)
+                LOG.warning("HTTP requests are refused: the API server cannot review tokens and access: %s", error)
             self._problem = str(error)
-            return Verdict(SERVER_ERROR, f"{path}: the API server cannot be asked who this is and what he may: {error}")
+            return Verdict(SERVER_ERROR, f"{path}: the API server cannot review the token or the access: {error}")
 
     async def _user(self, token: str) -> User | Verdict:
         digest = hashlib.sha256(token.encode()).digest()  # no token stays in memory

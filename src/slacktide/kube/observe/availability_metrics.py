@@ -17,24 +17,24 @@ from slacktide.qos.availability import SLO_TOLERANCE
 QUANTILES = (0.0, 0.05, 0.5)
 
 PROMISES = Families("Promises by class", "Of the leader. A workload with an SLO of its own counts under its class.")
-PROMISED = PROMISES.gauge("slacktide_availability_promised", "Promised availability, mean over controllers.", "class")
-DELIVERED = PROMISES.gauge("slacktide_availability_delivered", "Availability so far, mean over controllers.", "class")
+PROMISED = PROMISES.gauge("slacktide_availability_promised", "Promised availability, mean over workloads.", "class")
+DELIVERED = PROMISES.gauge("slacktide_availability_delivered", "Availability so far, mean over workloads.", "class")
 LEAST = PROMISES.gauge(
-    "slacktide_availability_delivered_min", "Availability so far, the least of any controller.", "class"
+    "slacktide_availability_delivered_min", "Availability so far, the least of any workload.", "class"
 )
 SLACK = PROMISES.gauge(
-    "slacktide_slack_seconds", "Slack of controllers: least (0), 5 % quantile (0.05), median (0.5).",
+    "slacktide_slack_seconds", "Slack of workloads: least (0), 5 % quantile (0.05), median (0.5).",
     "class", "quantile",
 )  # fmt: skip
 CONTROLLERS = PROMISES.gauge(
     "slacktide_controllers",
-    "Controllers, by how their promise stands: Kept, AtRisk, Missed, Unknown.",
+    "Workloads, by how their promise stands: Kept, AtRisk, Missed, Unknown.",
     "class", "state",
 )  # fmt: skip
-VIOLATIONS = PROMISES.gauge("slacktide_violations", "Controllers that got less so far than promised.", "class")
+VIOLATIONS = PROMISES.gauge("slacktide_violations", "Workloads that got less so far than promised.", "class")
 PENALTIES = PROMISES.gauge(
     "slacktide_penalties",
-    "Shares of a price owed to controllers as things stand, by penalty tiers, summed up.",
+    "Shares of a price owed to workloads as things stand, by penalty tiers, summed up.",
     "class",
 )
 PODS = PROMISES.gauge(
@@ -47,8 +47,8 @@ LATE = PROMISES.gauge(
 )  # fmt: skip
 OVERLOADED = PROMISES.gauge(
     "slacktide_class_overloaded",
-    "1 where in the last pass somebody of the class, or of one of its rank, waited whose promise could not be kept "
-    "any more; 0 where nobody waits.",
+    "1 where in the last pass pods of the class, or of one of the same rank, waited whose promise could not be kept "
+    "any more; else 0.",
     "class",
 )
 CARRIED = PROMISES.gauge(

@@ -143,7 +143,7 @@ class ClusterAuthorities:
             try:
                 await self.look()
             except Exception:
-                LOG.exception("client certificates: what ConfigMap kube-system/%s said before stays in force", NAME)
+                LOG.exception("client certificates: the last content of ConfigMap kube-system/%s stays in force", NAME)
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def look(self) -> None:
@@ -155,14 +155,14 @@ class ClusterAuthorities:
                 self._renewed(found.pem)
             if found != self.current:
                 counts = len(found.clients), len(found.proxies.authorities)
-                LOG.info("client certificates of %d authorities are taken, and of %d for proxies", *counts)
+                LOG.info("client certificates: accepting those of %d authorities, and of %d for proxies", *counts)
             self.current = found
         except (KubeError, ConfigError, ssl.SSLError, ValueError) as error:
             problem = f"ConfigMap kube-system/{NAME} cannot be used: {error}"
         if problem and problem != self._said:
             LOG.warning(
                 "client certificates: %s; %s", problem,
-                "what it said before stays in force" if self.current.pem else "only tokens are taken",
+                "its last content stays in force" if self.current.pem else "only tokens are accepted",
             )  # fmt: skip
         self._said = problem
 
@@ -174,7 +174,7 @@ class ClusterAuthorities:
                 raise
             if f"{error}" != self._refused:
                 more = "; the manifests of this version give the right to it" if error.status == FORBIDDEN else ""
-                LOG.warning("only tokens are taken, no client certificates: ConfigMap %s: %s%s", NAME, error, more)
+                LOG.warning("only tokens are accepted, no client certificates: ConfigMap %s: %s%s", NAME, error, more)
             self._refused = f"{error}"
             return NOBODYS
         self._refused = ""

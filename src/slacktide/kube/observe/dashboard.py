@@ -38,10 +38,10 @@ class WatchedScheduler:
     def absent(self) -> str:
         """Why there is nothing to see: this replica does not lead, and who does; else empty."""
         scheduler = self._scheduler
-        if scheduler.term is not None:
+        if scheduler.session is not None:
             return ""
         holder = "" if scheduler.election is None else scheduler.election.holder
-        return "this replica stands by and knows nothing" + (f"; ask the leader, {holder}" if holder else "")
+        return "this replica is on standby and has no data" + (f"; ask the leader, {holder}" if holder else "")
 
     @property
     def engine(self) -> Engine | None:
@@ -51,8 +51,8 @@ class WatchedScheduler:
         return self._scheduler.clock()
 
     async def between_passes(self) -> None:
-        if self._scheduler.term is not None:
-            await self._scheduler.term.gate.passed()
+        if self._scheduler.session is not None:
+            await self._scheduler.session.gate.passed()
 
     def head(self) -> Head:
         config = self._scheduler.config
@@ -63,15 +63,15 @@ class WatchedScheduler:
         if engine is None:
             return []
         names = sorted({class_name(name) for name, found in engine.tables.overloaded().items() if found})
-        said = [f"{name} is overloaded: not every promise of this class can be kept by now." for name in names]
+        said = [f"class {name} is overloaded: not every promise of it can be kept any more." for name in names]
         known = sorted(engine.plans.classes.items())
         return said + [f"{why(name, one)[0].upper()}{why(name, one)[1:]}." for name, one in known if one.gives_up]
 
     def reason(self, uid: str) -> str:
-        engine, term = self.engine, self._scheduler.term
-        if engine is None or term is None:
+        engine, session = self.engine, self._scheduler.session
+        if engine is None or session is None:
             return ""
-        found = self._fed(term.feed.pods.get(uid))
+        found = self._fed(session.feed.pods.get(uid))
         one = engine.pods.get(uid)
         if one is not None:
             found |= {"state": types.STATES[one.state], "host": one.host, "group": one.group}
@@ -85,10 +85,10 @@ class WatchedScheduler:
         return why_waiting(found).removeprefix("waits: ")
 
     def elsewhere(self) -> Iterable[Elsewhere]:
-        engine, term = self.engine, self._scheduler.term
-        if engine is None or term is None:
+        engine, session = self.engine, self._scheduler.session
+        if engine is None or session is None:
             return
-        for pod in term.feed.pods.values():
+        for pod in session.feed.pods.values():
             if pod.queue and pod.uid not in engine.pods and pod.ours and not pod.pod.spec.node_name:
                 namespace, name = pod.namespaced_name
                 why = why_waiting(self._fed(pod)).removeprefix("waits: ")

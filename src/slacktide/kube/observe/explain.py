@@ -99,7 +99,7 @@ class PodHistory:
 
     def _name(self, uid: str) -> str:
         pod = self.name_of(uid)
-        return "a pod that is gone" if pod is None else "/".join(pod)
+        return "a deleted pod" if pod is None else "/".join(pod)
 
 
 class PodStory:
@@ -185,21 +185,21 @@ def _plain(value: Any) -> Any:
 
 def slack_text(slack: float | None) -> str:
     """Slack for people; None is infinite."""
-    return "no limit to its slack" if slack is None else f"{slack:.1f} s of slack"
+    return "unlimited slack" if slack is None else f"{slack:.1f} s of slack"
 
 
 def beyond_a_start(slack: float | None) -> str:
     """For people: slack as decisions weigh it, which is without what is held back for a start. Infinite as above."""
-    return slack_text(slack) + ("" if slack is None else " beyond a start")
+    return slack_text(slack) + ("" if slack is None else " after start-up")
 
 
 def waiting_text(ledger: Mapping[str, Any]) -> str:
-    """Who waits, of a ledger, and how many of them are late. Schedulers and ledgers of before do not say that."""
+    """Who waits, of a ledger, and how many of them are late."""
     counts = [f"{ledger[how]} {how}" for how in ("lost", "starving") if ledger.get(how)]
     return f"{ledger['waiting']} waiting" + (f" ({', '.join(counts)})" if counts else "")
 
 
-def told(found: dict[str, Any]) -> str:
+def text_of(found: dict[str, Any]) -> str:
     """A document for people, several lines."""
     lines = [f"Pod {found['namespace']}/{found['name']}" + ("" if found["exists"] else " (gone)")]
     ledger = found.get("ledger")
@@ -215,14 +215,14 @@ def told(found: dict[str, Any]) -> str:
         lines += [f"  {line}" for line in _now(found)]
         lines += [f"  {line}" for line in found.get("limits", [])]
     if found["history"]:
-        lines.append("What happened, the latest last:")
+        lines.append("History, the latest entry last:")
         lines += [f"  {one['at'][11:19]}  {_happened(one)}" for one in found["history"]]
     return "\n".join(lines)
 
 
 def _now(found: dict[str, Any]) -> list[str]:
     """Where it is, or what it waits for."""
-    if found.get("phase") in FINAL:  # schedulers of before do not say it
+    if found.get("phase") in FINAL:
         return [f"has ended ({found['phase']})" + (f" on {found['node']}" if found["node"] else "")]
     if not found["ours"]:
         return [f"another scheduler's; on {found['node']}" if found["node"] else "another scheduler's"]
@@ -237,10 +237,10 @@ def why_waiting(found: Mapping[str, Any]) -> str:
     """
     if nominated := found.get("nominated"):
         count = nominated["outstanding"]
-        going = "1 victim is leaving" if count == 1 else f"{count} victims are leaving"
-        return f"waits for a place on {nominated['node']}: {going}"
+        going = "waiting for 1 victim to terminate" if count == 1 else f"waiting for {count} victims to terminate"
+        return f"is nominated to node {nominated['node']}: {going}"
     if found.get("gates"):
-        return f"waits, gated by {', '.join(found['gates'])}"
+        return f"waits for scheduling gates: {', '.join(found['gates'])}"
     if found.get("problem"):
         return f"waits: {found['problem']}"
     if found.get("queue") == fed_pod.BACKOFF:
@@ -248,27 +248,25 @@ def why_waiting(found: Mapping[str, Any]) -> str:
     if found.get("reason"):
         return f"waits: {found['reason']}"
     if found.get("state") == "placed" and found.get("group"):
-        return f"has a place on {found['host']}, and is bound together with others of pod group {found['group']}"
+        return f"has a node, {found['host']}, and will be bound together with other pods of pod group {found['group']}"
     if found.get("state") == "placed":
-        return f"is about to be bound to {found['host']}"
-    return "waits for the next pass"
+        return f"is being bound to {found['host']}"
+    return "waits for the next scheduling pass"
 
 
 def _why_here(found: dict[str, Any]) -> str:
     state = "is ready" if found.get("ready") else "is starting"
     if found["state"] == "leaving":
-        state = "has been told to leave"
+        state = "is being evicted"
     elif found["state"] == "unknown":
-        state = "is there without a ledger" + (f": {found['problem']}" if found["problem"] else "")
+        state = "is not counted in any Availability" + (f": {found['problem']}" if found["problem"] else "")
     chosen = next((one for one in reversed(found["history"]) if one["what"] == "placed"), None)
     if chosen is None or chosen["host"] != found["node"]:
-        return f"{state} on {found['node']}; when it was placed there is not remembered"
+        return f"{state} on {found['node']}; why it was placed there is no longer known"
     had = beyond_a_start(chosen["slack"])
     if not chosen["count"]:
-        return (
-            f"{state} on {found['node']}: the best score of all nodes with room on which its rules held; it had {had}"
-        )
-    return f"{state} on {found['node']}: no node had room and it had {had}, so that it preempted {_victims(chosen)}"
+        return f"{state} on {found['node']}: of the feasible nodes this one had the best score; it had {had}"
+    return f"{state} on {found['node']}: no node was feasible with {had}, so it preempted {_victims(chosen)}"
 
 
 def _victims(chosen: dict[str, Any]) -> str:
@@ -280,19 +278,19 @@ def _victims(chosen: dict[str, Any]) -> str:
 def _happened(one: dict[str, Any]) -> str:
     what = one["what"]
     if what == "placed":
-        after = f", preempting {_victims(one)}" if one["count"] else ", where there was room"
+        after = f", preempting {_victims(one)}" if one["count"] else ""
         return f"placed on {one['host']} with {beyond_a_start(one['slack'])}{after}"
     if what == "preempted":
         return (
-            f"preempted on {one['host']} for {one['whom']}: it had {beyond_a_start(one['slack'])}, "
-            f"the other {beyond_a_start(one['their_slack'])}"
+            f"preempted on {one['host']} by {one['whom']}: it had {beyond_a_start(one['slack'])}, "
+            f"the preemptor {beyond_a_start(one['their_slack'])}"
         )
     texts = {
         "bound": "bound",
         "ready": "ready",
-        "unready": "not ready any more",
-        "refused": "could not be bound, or its place was given up; it waits again",
-        "spared": "stays after all",
+        "unready": "no longer ready",
+        "refused": "could not be bound, or its nomination was withdrawn; back in the queue",
+        "spared": "is not evicted after all",
         "gone": "gone",
     }
-    return f"found bound to {one['host']} by somebody else" if what == "bound elsewhere" else texts[what]
+    return f"bound to {one['host']} by another scheduler" if what == "bound elsewhere" else texts[what]

@@ -25,10 +25,9 @@ from slacktide.kube.observe.access import Reviews
 from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.client_certificates import ClusterAuthorities
 from slacktide.kube.observe.dashboard import WatchedScheduler
-from slacktide.kube.observe.explain import PodHistory, PodStory, told
+from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
 from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page, near
-from slacktide.kube.observe.loop_lag import LoopLag
-from slacktide.kube.observe.metrics import Meter
+from slacktide.kube.observe.metrics import LoopLag, Meter
 from slacktide.kube.observe.scrape import Collector
 from slacktide.kube.scheduler import Scheduler
 from slacktide.settings import to_mapping
@@ -105,7 +104,7 @@ class Server(Site):
         if missing := self.served.missing:
             return web.Response(status=UNAVAILABLE, text=f"{missing}\n")
         if not self.served.synced:
-            return web.Response(status=UNAVAILABLE, text="the watches have not told their first lists\n")
+            return web.Response(status=UNAVAILABLE, text="the first lists of the watches have not been received\n")
         if stale := self.served.stale():
             return web.Response(status=UNAVAILABLE, text=f"{stale}\n")
         return web.Response(text="ok\n")
@@ -139,7 +138,7 @@ class SchedulerPages:
         self.memory = PodHistory(self._name_of)
         self.watched = WatchedScheduler(scheduler)
         self.loop_lag = LoopLag()
-        scheduler.told = self.decided
+        scheduler.on_decision = self.decided
 
     def _name_of(self, uid: str) -> tuple[str, str] | None:
         record = self._scheduler.mirror.pods.get(uid)
@@ -180,15 +179,15 @@ class SchedulerPages:
         if not name:
             return web.json_response({"error": "name: found nothing, expected a pod's name"}, status=BAD_REQUEST)
         scheduler = self._scheduler
-        if scheduler.term is None:
+        if scheduler.session is None:
             return web.json_response({"error": self.watched.absent()}, status=UNAVAILABLE)
-        await scheduler.term.gate.passed()  # why somebody waits is worked out from the tables of the pass
+        await scheduler.session.gate.passed()  # why somebody waits is worked out from the tables of the pass
         if self._stories is None:
-            self._stories = PodStory(scheduler.term.feed, self.memory, scheduler.clock, self._waits_for)
+            self._stories = PodStory(scheduler.session.feed, self.memory, scheduler.clock, self._waits_for)
         found = self._stories.document(namespace, name)
         if found is None:
-            return web.json_response({"error": f"pod {namespace}/{name} is not known"}, status=NOT_FOUND)
-        return web.json_response({**found, "text": told(found)})
+            return web.json_response({"error": f"pod {namespace}/{name} not found"}, status=NOT_FOUND)
+        return web.json_response({**found, "text": text_of(found)})
 
     def _waits_for(self, uid: str) -> tuple[str, int] | None:
         found = self._scheduler.nominations.get(uid)

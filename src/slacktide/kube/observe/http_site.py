@@ -17,7 +17,7 @@ from prometheus_client.registry import CollectorRegistry
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.status_codes import MISDIRECTED
-from slacktide.kube.observe.exposition import text_of
+from slacktide.kube.observe.families import text_of
 from slacktide.kube.observe.http_connections import Listener
 
 IDLE_SECONDS = 75.0

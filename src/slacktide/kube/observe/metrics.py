@@ -19,6 +19,26 @@ from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
     from slacktide.engine.core.engine import Engine
+import asyncio
+
+SAMPLE_SECONDS = 0.02
+
+
+class LoopLag:
+    """Samples the event loop's lateness. ``longest`` is in seconds, too short by :data:`SAMPLE_SECONDS` at most."""
+
+    def __init__(self) -> None:
+        self.longest = 0.0
+        self.latest = 0.0
+
+    async def run(self) -> None:
+        """Samples until cancelled."""
+        while True:
+            due = time.monotonic() + SAMPLE_SECONDS
+            await asyncio.sleep(SAMPLE_SECONDS)
+            self.latest = max(0.0, time.monotonic() - due)
+            self.longest = max(self.longest, self.latest)
+
 
 ATTEMPT_BUCKETS = tuple(0.001 * 2**i for i in range(15))
 SLI_BUCKETS = tuple(0.01 * 2**i for i in range(20))

@@ -30,7 +30,7 @@ LIKE_KUBE_SCHEDULER = Families(
 )
 _like = LIKE_KUBE_SCHEDULER
 PENDING_PODS = _like.gauge(
-    "scheduler_pending_pods", "Pods that wait, by queue: active, backoff, unschedulable, gated.", "queue"
+    "scheduler_pending_pods", "Pending pods, by queue: active, backoff, unschedulable, gated.", "queue"
 )
 CACHE_SIZE = _like.gauge(
     "scheduler_cache_size", "What decisions are based on, by type: nodes, pods, assumed_pods.", "type"
@@ -53,7 +53,7 @@ SLI_SECONDS = _like.histogram(
 ATTEMPTS_NEEDED = _like.histogram("scheduler_pod_scheduling_attempts", "Attempts until a pod was bound.")
 PREEMPTION_ATTEMPTS = _like.counter(
     "scheduler_preemption_attempts",
-    "Preemptions decided on. (kube-scheduler also counts attempts that found nobody.)",
+    "Preemptions decided. (kube-scheduler also counts attempts that found no victims.)",
 )
 VICTIMS = _like.histogram("scheduler_preemption_victims", "Victims of one preemption.")
 INCOMING = _like.counter(
@@ -63,14 +63,14 @@ INCOMING = _like.counter(
 )  # fmt: skip
 
 DEEDS = Families("What was done", "Counters begin at 0 when a scheduler starts.")
-PREEMPTIONS = DEEDS.counter("slacktide_preemptions", "Pods told to leave, by their class.", "class")
+PREEMPTIONS = DEEDS.counter("slacktide_preemptions", "Pods chosen as victims, by their class.", "class")
 FINISHED = DEEDS.counter(
     "slacktide_finished_controllers",
-    "Controllers that are no more, by how their promise ended: Kept, AtRisk, Missed, Unknown.",
+    "Workloads that were deleted or completed, by how their promise ended: Kept, AtRisk, Missed, Unknown.",
     "class", "state",
 )  # fmt: skip
 FINISHED_PENALTIES = DEEDS.counter(
-    "slacktide_finished_penalties", "Shares of a price owed to controllers that are no more.", "class"
+    "slacktide_finished_penalties", "Shares of a price owed to workloads that were deleted or completed.", "class"
 )
 ACTS = {
     name: DEEDS.counter(f"slacktide_acts_{name}", text)
@@ -78,22 +78,24 @@ ACTS = {
         "evicted": "Evictions that the API server accepted.",
         "evictions_refused": "Evictions that the API server refused, as a rule for a disruption budget.",
         "moved": "Pods evicted as their resize did not fit where they ran.",
-        "spared": "Victims that stay after all.",
-        "given_up": "Reserved places given up, as victims did not go in time.",
-        "refused": "Decisions that could not be carried out; their pods wait again.",
-        "retried": "Bindings sent again, as the API server had no time.",
+        "spared": "Victims that were not evicted after all.",
+        "given_up": "Nominations withdrawn, as victims did not terminate in time.",
+        "refused": "Decisions that could not be carried out; their pods went back to the queue.",
+        "retried": "Bindings sent again, as the API server was overloaded.",
     }.items()
 }
 IN_FLIGHT = DEEDS.gauge("slacktide_bindings_in_flight", "Decisions not confirmed yet.")
-NOMINATIONS = DEEDS.gauge("slacktide_nominations", "Of these, pods whose place waits for victims to go.")
+NOMINATIONS = DEEDS.gauge(
+    "slacktide_nominations", "Of these, pods that are nominated and wait for victims to terminate."
+)
 PASS_SECONDS = DEEDS.histogram("slacktide_pass_duration_seconds", "One pass over all that wait.")
 STARTUP_SECONDS = DEEDS.histogram(
     "slacktide_startup_seconds",
     "From the binding until a pod is ready. Set qos.alpha to the longest that you expect.",
 )
 
-HEALTH = Families("The scheduler's health", "Of every replica, leader or not.")
-LEADER = HEALTH.gauge("slacktide_leader", "1 where this replica may act.")
+HEALTH = Families("The scheduler's health", "Each replica has these, leader or not.")
+LEADER = HEALTH.gauge("slacktide_leader", "1 while this replica leads.")
 LEDGER_PENDING = HEALTH.gauge("slacktide_ledger_pending", "Ledgers that wait to be written.")
 LEDGER_WRITES = HEALTH.counter("slacktide_ledger_writes", "Writes of ledgers, by result: written, failed.", "result")
 LEFT_ALONE = HEALTH.gauge(
@@ -102,25 +104,25 @@ LEFT_ALONE = HEALTH.gauge(
 )
 WITHOUT_CLASS = HEALTH.gauge(
     "slacktide_pods_without_class",
-    "Pods, waiting or running, that are promised nothing because their class is not known.",
+    "Pods, waiting or running, without a promise because their class is not known.",
 )
 SET_ASIDE = HEALTH.counter(
     "slacktide_objects_set_aside",
-    "Objects that nobody can use, each problem once, by their kind and by reason: unreadable, too-deep (nested deeper "
+    "Objects that cannot be used, each problem once, by their kind and by reason: unreadable, too-deep (nested deeper "
     "than can be read), unusable (it says what cannot be), defect (of slacktide; the log has a traceback).",
     "kind", "reason",
 )  # fmt: skip
-ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are set aside now, until they change.")
+ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are ignored now, until they change.")
 EVENTS_PENDING = HEALTH.gauge("slacktide_events_pending", "Events that wait to be written.")
 EVENTS = HEALTH.counter("slacktide_events", "Events, by what became of them: written, dropped.", "result")
 WATCH_AGE = HEALTH.gauge(
     "slacktide_watch_age_seconds",
-    "Since a watch last showed a sign of life: about one a minute, every ten minutes where nothing ever changed.",
+    "Seconds since a watch last received anything: a bookmark about once a minute, a new watch every ten minutes.",
     "kind",
 )
 WATCH_DEAD = HEALTH.gauge(
     "slacktide_watch_dead",
-    "1 where a watch showed no sign of life for longer than a watch lasts (690 s by default).",
+    "1 where a watch received nothing for longer than a watch lasts (690 s by default).",
     "kind",
 )
 WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended with an error.", "kind")
@@ -143,8 +145,8 @@ class Collector(Base):
         """See how all workloads stand, for the next :meth:`collect`: of thousands some at a time, so that nobody waits
         for long."""
         self._found = None
-        engine, term, parts = self.scheduler.engine, self.scheduler.term, list[Overview]()
-        if engine is None or term is None or len(engine.controllers) <= TOGETHER:
+        engine, session, parts = self.scheduler.engine, self.scheduler.session, list[Overview]()
+        if engine is None or session is None or len(engine.controllers) <= TOGETHER:
             return
         keys = list(engine.controllers)
         for first in range(0, len(keys), TOGETHER):
@@ -159,12 +161,14 @@ class Collector(Base):
         """All families of metrics."""
         yield from self._like_kube_scheduler()
         engine = self.scheduler.engine
-        term = self.scheduler.term
-        if engine is not None and term is not None:
+        session = self.scheduler.session
+        if engine is not None and session is not None:
             found, self._found = self._found or overview(engine, self.scheduler.clock()), None
             yield from availability(found)
-            yield from by_class(term.losses)
-            yield from by_workload(found, term.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads)
+            yield from by_class(session.losses)
+            yield from by_workload(
+                found, session.feed.controllers.targets, self.scheduler.config.kube.metrics_workloads
+            )
             yield overloaded(engine.tables.overloaded())
             yield from planned(engine.plans.classes)
         yield from self._deeds()

@@ -21,7 +21,7 @@ SECONDS = Families("Seconds by class", "Of the leader, since it leads, as of the
 CLASS_GOOD = SECONDS.counter("slacktide_class_good_seconds", "Instance seconds in which pods were ready.", "class")
 CLASS_LOST = SECONDS.counter(
     "slacktide_class_lost_seconds",
-    "Instance seconds lost, by whose doing it was: cluster, workload, operator.",
+    "Instance seconds lost, by cause: cluster, workload, operator.",
     "class", "cause",
 )  # fmt: skip
 CLASS_ALL = SECONDS.counter("slacktide_class_seconds", "Instance seconds, good and lost.", "class")
@@ -37,7 +37,7 @@ GOOD = WORKLOADS.counter(
 )
 LOST = WORKLOADS.counter(
     "slacktide_workload_lost_seconds",
-    "Instance seconds that a workload lost, by whose doing it was: cluster, workload, operator.",
+    "Instance seconds that a workload lost, by cause: cluster, workload, operator.",
     *WHO, "cause",
 )  # fmt: skip
 SLACK = WORKLOADS.gauge(

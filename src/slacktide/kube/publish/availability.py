@@ -18,7 +18,7 @@ from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Metadata, Reference
+from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.pages import pages
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.rights import lacks_right
@@ -26,9 +26,8 @@ from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, PERMANENT
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.publish.write_plan import WritePlan
-from slacktide.kube.resources.bodies import encode_deletion
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target
 
@@ -37,9 +36,6 @@ LOG = logging.getLogger(__name__)
 WRITERS = 4
 MANAGER = {"fieldManager": "slacktide", "force": "true"}
 LOOK_SECONDS = 0.01
-NEWER = ("lost", "starving", "givenUp", "breaksAt", "goodSeconds", "lostSeconds", "deletedAt")
-"""Fields of a ledger that a custom resource definition of before does not declare."""
-UNDECLARED = "field not declared"
 RETRY_SECONDS, COUNTED_SECONDS = 0.2, 10.0
 """Before an eviction that must be counted a ledger is tried so often, and for so long."""
 LATER_SECONDS = 10.0
@@ -74,12 +70,17 @@ class LedgerWriter:
     """
 
     def __init__(
-        self, term: TermContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
+        self, session: SessionContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
     ) -> None:
-        self._connection, self._feed, self._clock, self._leading = term.connection, term.feed, term.clock, term.leading
-        self._gate = term.gate
+        self._connection, self._feed, self._clock, self._leading = (
+            session.connection,
+            session.feed,
+            session.clock,
+            session.leading,
+        )
+        self._gate = session.gate
         self._counts, self._busy, self._latest = counts, busy, latest
-        qps = term.settings.ledger_qps
+        qps = session.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))
         self._plan = WritePlan()
         self._others_from = 0.0
@@ -101,10 +102,6 @@ class LedgerWriter:
         self._problem = ""
         self._burials: dict[str, tuple[Target, dict[str, Any], SloStatus]] = {}
         """Ledgers of workloads that were deleted, by the path of their objects."""
-        self._former: dict[str, tuple[str, Metadata]] = {}
-        """Of controllers whose ledgers have another name in the API server: that object's path, and its metadata."""
-        self._left_out: tuple[str, ...] = ()
-        self._warned: tuple[str, ...] = ()
 
     def changed(self, key: str) -> None:
         """Something happened to a controller."""
@@ -119,25 +116,8 @@ class LedgerWriter:
         self._plan.knows(key)
         self._some.set()
 
-    def found(self, key: str, ledger: Availability) -> None:
-        """A controller's ledger was read. One with the name of a release before is removed once it is written anew."""
-        target, metadata = self._feed.controllers.targets[key], ledger.metadata
-        if metadata.name != target.ledger:
-            self._former[key] = AVAILABILITY.path(metadata.namespace, metadata.name), metadata
-            self.changed(key)
-
-    async def _remove_former(self, key: str) -> None:
-        """Remove a ledger of a release before, unless another workload's has its name by now."""
-        path, metadata = self._former.pop(key)
-        body = encode_deletion(metadata.uid, metadata.resource_version)
-        try:
-            await self._connection.delete(path, body, permit=self._leading)
-        except (ApiError, Unreachable) as error:
-            LOG.debug("ledger %s: %s", path, error)
-
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
-        self._former.pop(key, None)
         self._plan.forget(key)
         self._said.pop(key, None)
         self._suffered.pop(key, None)
@@ -178,8 +158,6 @@ class LedgerWriter:
         self._some.set()
 
     async def _send(self, path: str, said: dict[str, Any], again: Callable[[], None]) -> None:
-        for name in self._left_out:
-            said["status"].pop(name, None)
         try:
             body = encode(said)
             await self._connection.patch(path, body, APPLY_PATCH, query=MANAGER, timeout=10.0, permit=self._leading)
@@ -187,7 +165,7 @@ class LedgerWriter:
         except (ApiError, Unreachable) as error:
             self._counts.failed += 1
             LOG.debug("ledger %s: %s", path, error)
-            if isinstance(error, ApiError) and error.status in PERMANENT and UNDECLARED not in error.message:
+            if isinstance(error, ApiError) and error.status in PERMANENT:
                 LOG.warning("ledger %s of a deleted workload is not kept: %s", path, error)
             elif not isinstance(error, ApiError) or error.status not in (FORBIDDEN, NOT_FOUND):
                 asyncio.get_running_loop().call_later(1.0, again)
@@ -200,18 +178,17 @@ class LedgerWriter:
 
         One that could not be written is tried again as ever, and not because of this.
         """
-        counted = "lost" not in self._left_out  # else it may not be written
         lost, starving, states = found.lost.tolist(), found.starving.tolist(), found.state.tolist()
-        planned, given_up = "givenUp" not in self._left_out, np.isfinite(found.given_up).tolist()
+        given_up = np.isfinite(found.given_up).tolist()
         for i, one in enumerate(found.controllers):
             said = self._said.get(one.key)
             if said is None or one.key in self._taken or one.key in self._under_way:
                 continue
             if said.state != STATES[states[i]]:
                 self._plan.turn(one.key)
-            elif counted and (said.lost, said.starving) != (lost[i], starving[i]):
+            elif (said.lost, said.starving) != (lost[i], starving[i]):
                 self._plan.changed(one.key, self._clock())
-            elif planned and said.is_given_up != given_up[i]:
+            elif said.is_given_up != given_up[i]:
                 self._plan.turn(one.key)
         if self._plan or self._plan.refresh_due(self._clock()):
             self._some.set()
@@ -228,8 +205,8 @@ class LedgerWriter:
                 group.create_task(self._write_all())
 
     async def first(self, key: str) -> None:
-        """Write a controller's first ledger of this term at once, if it still waits: pods that go now cannot tell a new
-        leader of themselves. One that cannot be written is tried again, as ever."""
+        """Write a controller's first ledger of this session at once, if it still waits: pods that go now cannot tell a
+        new leader of themselves. One that cannot be written is tried again, as ever."""
         waits = key in self._taken or key in self._plan.dirty
         if key in self._plan.new or (waits and key not in self._said):
             self._taken.pop(key, None)
@@ -363,8 +340,6 @@ class LedgerWriter:
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
                 self._said[key] = Said(found.state, found.lost, found.starving, found.given_up is not None)
-            if key in self._former:
-                await self._remove_former(key)
         except ApiError as error:
             self._counts.failed += 1
             self._refused(key, target, error)
@@ -384,8 +359,6 @@ class LedgerWriter:
         if beyond := self._feed.promise_quotas.beyond(target.key):
             more = f"pods without a promise: {beyond[1]} ({beyond[0]})"
             said["status"]["message"] = "; ".join(filter(None, (said["status"]["message"], more)))
-        for name in self._left_out:
-            said["status"].pop(name, None)
         return encode(said), found, account
 
     def _refused(self, key: str, target: Target, error: ApiError) -> None:
@@ -393,17 +366,6 @@ class LedgerWriter:
         namespace = self._feed.mirror.classes.namespaces.get(target.namespace)
         ends = namespace is None or namespace.metadata.deletion_timestamp is not None
         if ends and error.status in (FORBIDDEN, NOT_FOUND):
-            return
-        older = [name for name in NEWER if f".status.{name}: {UNDECLARED}" in error.message]
-        if older:
-            self._left_out = tuple(name for name in NEWER if name in older or name in self._left_out)
-            if self._left_out != self._warned:
-                self._warned = self._left_out
-                LOG.warning(
-                    "ledgers are written without %s, which availabilities.slacktide.io does not declare: apply its "
-                    "manifest of this version, then start the scheduler again", " and ".join(self._left_out)
-                )  # fmt: skip
-            self.changed(key)
             return
         if str(error) != self._problem:
             LOG.warning("ledger %s/%s is not written: %s", target.namespace, target.ledger, error)

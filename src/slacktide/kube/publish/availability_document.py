@@ -66,9 +66,9 @@ def _at_risk(found: SloStatus) -> str:
     if found.state != "AtRisk" or found.slack is None:
         return ""
     left, budget = max(0.0, found.slack + found.alpha), 1.0 - found.promised
-    used = f", and {(1.0 - found.delivered) / budget:.0%} of what may be lost is lost" if budget > 0.0 else ""
+    used = f", and {(1.0 - found.delivered) / budget:.0%} of the error budget is used" if budget > 0.0 else ""
     return (
-        f"kept, but it would break {left:.1f} s after all pods stopped, which is less than the margin of class "
+        f"kept so far; if all pods stopped now it would break in {left:.1f} s, less than the margin of class "
         f"{found.service}{used}"
     )
 
@@ -87,7 +87,7 @@ def document(
     """
     said = _document(target, books, found, class_is_lost)
     if deleted is not None:
-        words = "the workload was deleted; one of the same namespace, kind and name goes on from this ledger"
+        words = "the workload was deleted; a new one of the same namespace, kind and name continues this Availability"
         status = {"state": "Unknown", "message": words, "slackSeconds": None, "breaksAt": None, "givenUp": None}
         said["status"] |= status | {"running": 0, "waiting": 0, "deletedAt": rfc3339(deleted)}
     return said

@@ -18,7 +18,7 @@ from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_pod_status
 from slacktide.kube.resources.objects import POD, pod_reference
 
@@ -43,7 +43,7 @@ def _waits(pod: FedPod) -> bool:
     return pod.queue in (fed_pod.UNSCHEDULABLE, fed_pod.ACTIVE) or pod.problem == fed_pod.HELD
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """What a pod's condition was made to say, and when; without instants. ``of_nodes``: what they lack; else what is
     wrong with it. ``may_at``: from when on it may preempt, if it may not yet."""
 
@@ -56,18 +56,18 @@ class Told(NamedTuple):
 class ConditionWriter:
     """Tells reasons in the background; a decision never waits for one."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
-        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
-        self._limiter = Limiter(term.settings.event_qps, 100)
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
+        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        self._limiter = Limiter(session.settings.event_qps, 100)
         self._due: dict[str, None] = {}
         """Whose reason is to be told at once."""
         self._old: dict[str, None] = {}
         """Those told before of what the nodes lack, which may have changed; when the next one may be told again."""
         self._next_old = 0.0
-        self._told: dict[str, Told] = {}
+        self._reported: dict[str, Reported] = {}
         self._some = asyncio.Event()
-        self._explainer = Explainer(term.feed.engine, named_rule)
+        self._explainer = Explainer(session.feed.engine, named_rule)
 
     def report(self, pod: FedPod) -> None:
         """A pod's reason is to be told."""
@@ -78,7 +78,7 @@ class ConditionWriter:
         """A pod waits no more."""
         self._due.pop(uid, None)
         self._old.pop(uid, None)
-        self._told.pop(uid, None)
+        self._reported.pop(uid, None)
 
     def after_pass(self, waiting: Sequence[str]) -> None:
         """These waited through a pass. They are unschedulable for now; reasons are told of the new ones among them."""
@@ -88,7 +88,7 @@ class ConditionWriter:
                 continue
             if pod.queue == fed_pod.ACTIVE:
                 pod.queue = fed_pod.UNSCHEDULABLE
-            told = self._told.get(uid)
+            told = self._reported.get(uid)
             if told is None or not told.of_nodes or self._clock() >= max(told.may_at, told.at + SOONEST_SECONDS):
                 self.report(pod)  # also where the reason is of another kind by now
             elif self._clock() - told.at > AGAIN_SECONDS:
@@ -137,36 +137,36 @@ class ConditionWriter:
         if pod is None or not _waits(pod):
             return
         now, said = self._clock(), pod.problem
-        new = Told(now, said, of_nodes=False)
+        new = Reported(now, said, of_nodes=False)
         if not said:
             found = self._explainer.explain(uid, now)
             if found is None:
                 return
-            new, said = Told(now, found.lasting(), True, found.may_at), found.written(now)
-        told, reason = self._told.get(uid), new.reason
+            new, said = Reported(now, found.lasting(), True, found.may_at), found.written(now)
+        told, reason = self._reported.get(uid), new.reason
         if told is not None and told.reason == reason:
-            self._told[uid] = new
+            self._reported[uid] = new
             await asyncio.sleep(LOOK_SECONDS)
             return
         is_again = told is not None and told.of_nodes and new.of_nodes
         if is_again:
             self._next_old = self._clock() + 1.0 / AGAIN_A_SECOND
         await self._limiter.take()
-        if self._told.get(uid) is not told:
+        if self._reported.get(uid) is not told:
             return  # another writer was faster
         if self._leading() and _waits(pod) and uid in self._feed.pods:
-            self._told[uid] = new
+            self._reported[uid] = new
             if not await self._tell(pod, said[:LONGEST_MESSAGE]):
                 if is_again and told is not None:  # it has its turn again with the others, at the next look
-                    self._told[uid] = told
+                    self._reported[uid] = told
                 else:
-                    self._told.pop(uid, None)
+                    self._reported.pop(uid, None)
                     asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
 
     def _retry(self, uid: str) -> None:
         """A reason could not be told."""
         pod = self._feed.pods.get(uid)
-        if pod is not None and uid not in self._told:
+        if pod is not None and uid not in self._reported:
             self.report(pod)
 
     async def _tell(self, pod: FedPod, reason: str) -> bool:

@@ -20,7 +20,7 @@ from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.pod_groups import POD_GROUP, PodGroup
 
 LOG = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class Standing(NamedTuple):
     message: str = ""
 
 
-class Told(NamedTuple):
+class Reported(NamedTuple):
     """What was told last of the group with a UID, and when; ``refused``: to no avail."""
 
     uid: str
@@ -59,12 +59,12 @@ class GroupConditionWriter:
     ``awaits`` says whether a pod, by its UID, has a place that it waits for others to leave.
     """
 
-    def __init__(self, term: TermContext, awaits: Callable[[str], bool]) -> None:
+    def __init__(self, session: SessionContext, awaits: Callable[[str], bool]) -> None:
         self._awaits = awaits
-        self._connection, self._feed, self._recorder = term.connection, term.feed, term.recorder
-        self._clock, self._leading, self._gate = term.clock, term.leading, term.gate
-        self._explainer = Explainer(term.feed.engine, named_rule)
-        self._told: dict[Name, Told] = {}
+        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
+        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        self._explainer = Explainer(session.feed.engine, named_rule)
+        self._reported: dict[Name, Reported] = {}
         """Of groups, by namespace and name."""
         self._warned: dict[str, None] = {}
         """UIDs of groups whose owners were told what is not done for them."""
@@ -80,7 +80,7 @@ class GroupConditionWriter:
 
     async def _look(self) -> None:
         known = self._feed.mirror.pod_groups.known
-        self._told = {name: told for name, told in self._told.items() if name in known.objects}
+        self._reported = {name: told for name, told in self._reported.items() if name in known.objects}
         uids = {one.metadata.uid for one in known.objects.values()}
         self._warned = {uid: None for uid in self._warned if uid in uids}
         for name, pods, least in list(self._feed.groups.of_kubernetes()):
@@ -108,11 +108,11 @@ class GroupConditionWriter:
         if gang is not None and gang.min_count > 1 and not least:
             return None  # too few of its pods are there, as yet
         if any(self._awaits(one.uid) for one in pods):
-            return Standing("False", "Unschedulable", "it waits until pods that it preempts are gone")
+            return Standing("False", "Unschedulable", "waiting for the pods that it preempts to terminate")
         waits = next((one for one in pods if one.key and not one.problem and one.queue == fed_pod.UNSCHEDULABLE), None)
         if waits is None:
             return None
-        told = self._told.get((found.metadata.namespace, found.metadata.name))
+        told = self._reported.get((found.metadata.namespace, found.metadata.name))
         is_this = told is not None and told.uid == found.metadata.uid and told.standing.status == "False"
         if told is not None and is_this and self._clock() - told.at < AGAIN_SECONDS:
             return None
@@ -124,31 +124,33 @@ class GroupConditionWriter:
             return
         self._warned[metadata.uid] = None
         reference = Reference(POD_GROUP.api_version, "PodGroup", metadata.namespace, metadata.name, metadata.uid)
-        note = "spec.disruptionMode: found PodGroup, but its pods differ in importance: they are preempted one by one"
+        note = (
+            "spec.disruptionMode: found PodGroup, but its pods differ in importance: they are preempted one at a time"
+        )
         self._recorder.record(reference, "NotSupported", note, event_type="Warning", action="Preempting")
 
     async def _write(self, found: PodGroup, standing: Standing) -> None:
         metadata, now = found.metadata, self._clock()
         name = metadata.namespace, metadata.name
-        told = self._told.get(name)
+        told = self._reported.get(name)
         same = told is not None and (told.uid, told.standing) == (metadata.uid, standing)
         if told is not None and same and told.refused and now - told.at < AGAIN_SECONDS:
             return
         if _condition(found) == standing or (told is not None and same and not told.refused):
-            self._told[name] = Told(metadata.uid, standing, now)
+            self._reported[name] = Reported(metadata.uid, standing, now)
             return
         path, body = POD_GROUP.path(*name, "status"), encode(_body(found, standing, now))
         try:
             await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, timeout=WRITE_SECONDS, permit=self._leading)
             self._problem = ""
-            self._told[name] = Told(metadata.uid, standing, now)
+            self._reported[name] = Reported(metadata.uid, standing, now)
         except ApiError as error:
             more = ": apply the manifests of this version" if error.status == FORBIDDEN else ""
             if str(error) != self._problem:
                 LOG.warning("the condition of pod group %s/%s is not written: %s%s", *name, error, more)
             self._problem = str(error)
             if error.status in LASTING:
-                self._told[name] = Told(metadata.uid, standing, now, refused=True)
+                self._reported[name] = Reported(metadata.uid, standing, now, refused=True)
         except Unreachable as error:
             LOG.debug("the condition of pod group %s/%s: %s", *name, error)
 

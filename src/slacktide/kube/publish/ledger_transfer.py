@@ -85,7 +85,7 @@ async def nobody_leads(connection: Connection, namespace: str, name: str, now: f
     if now < lease.spec.renew_time + (lease.spec.lease_duration_seconds or 0):
         raise ConfigError(
             f"lease {namespace}/{name}: found held by {lease.spec.holder_identity}, expected held by nobody: a "
-            "scheduler that leads writes its own books over these; end it (kubectl -n slacktide-system scale "
+            "scheduler that leads writes its own books over these; stop it (kubectl -n slacktide-system scale "
             "deployment slacktide --replicas=0), import, and start it again"
         )
 

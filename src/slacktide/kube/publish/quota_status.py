@@ -15,7 +15,7 @@ from slacktide.kube.client.quantities import cpu_text, memory_text
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.publish.availability import MANAGER
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.custom_resources import PromiseQuotaStatus, UsedAmounts
 from slacktide.kube.resources.objects import PROMISE_QUOTA, PromiseQuota
 from slacktide.kube.translate.promise_quotas import Quota
@@ -46,7 +46,7 @@ def status_of(
 
 def _enforced(found: PromiseQuota, quota: Quota, *, has_class: bool) -> Condition:
     if quota.problem:
-        return Condition("Enforced", "False", "UnreadableLimit", f"{quota.problem}; nothing is allowed")
+        return Condition("Enforced", "False", "UnreadableLimit", f"{quota.problem}; the quota allows no pods")
     if not has_class:
         return Condition("Enforced", "False", "NoSuchClass", f"service class {found.spec.class_!r} does not exist")
     return Condition("Enforced", "True", "Enforced", f"pods of class {found.spec.class_!r} here are counted")
@@ -54,20 +54,20 @@ def _enforced(found: PromiseQuota, quota: Quota, *, has_class: bool) -> Conditio
 
 def _exhausted(above: list[str], refused: int) -> Condition:
     if refused:
-        pods = "1 pod waits" if refused == 1 else f"{refused} pods wait"
-        return Condition("Exhausted", "True", "PodsRefused", f"{pods} without a promise: others came first")
+        pods = "1 pod is waiting" if refused == 1 else f"{refused} pods are waiting"
+        return Condition("Exhausted", "True", "PodsRefused", f"{pods} without a promise, as the quota is used up")
     if above:
-        words = f"more {', '.join(above)} is used than is allowed: what runs already keeps its promise"
+        words = f"more {', '.join(above)} is used than the quota allows: running pods keep their promise"
         return Condition("Exhausted", "True", "AboveLimit", words)
-    return Condition("Exhausted", "False", "WithinLimits", "every pod has its promise")
+    return Condition("Exhausted", "False", "WithinLimits", "all pods have their promise")
 
 
 class QuotaStatusWriter:
     """Writes what changed, once a second at most."""
 
-    def __init__(self, term: TermContext) -> None:
-        self._connection, self._feed, self._clock = term.connection, term.feed, term.clock
-        self._leading, self._gate = term.leading, term.gate
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._feed, self._clock = session.connection, session.feed, session.clock
+        self._leading, self._gate = session.leading, session.gate
         self._said: dict[Name, tuple[str, PromiseQuotaStatus]] = {}
         """What was written last, and for which state of the object."""
         self._problem = ""

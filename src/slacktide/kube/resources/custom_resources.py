@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.client import served_version
 from slacktide.kube.client.metadata import Condition, LabelSelector, Metadata, Part
 from slacktide.kube.client.timestamps import Instant
 
-API_VERSION = served_version.NEWEST
-MAINTENANCE_VERSION = served_version.NEWEST
+API_VERSION = "slacktide.io/v1beta1"
 EVERYBODY = "*"
 """Among the namespaces of a class: all of them."""
 
@@ -97,38 +95,16 @@ class ServiceClassSpec(Part, frozen=True):
     before_budgets: bool = False
 
 
-class WrittenFields(Part, frozen=True):
-    """Which fields of an object somebody has written, in which version; what is below ``f:spec`` is not read."""
-
-    api_version: str = ""
-    fields_v1: dict[str, msgspec.Raw] = msgspec.field(default_factory=dict, name="fieldsV1")
-
-
-class WrittenMetadata(Metadata, frozen=True):
-    """Metadata, and who wrote what."""
-
-    managed_fields: tuple[WrittenFields, ...] = ()
-
-
 class ServiceClass(Part, frozen=True):
     """A service class, for the whole cluster."""
 
-    metadata: WrittenMetadata
+    metadata: Metadata
     spec: ServiceClassSpec
-    api_version: str = API_VERSION
-
-    @property
-    def former(self) -> bool:
-        """Whether its spec was written as v1alpha1 alone, where a class without namespaces is for all of them."""
-        if self.api_version in served_version.OLDER:
-            return True
-        writers = [one.api_version for one in self.metadata.managed_fields if "f:spec" in one.fields_v1]
-        return bool(writers) and all(one in served_version.OLDER for one in writers)
 
     def open_to(self, namespace: str) -> bool:
         """Whether workloads of a namespace may use the class."""
         named = self.spec.namespaces
-        return namespace in named or EVERYBODY in named or (not named and self.former)
+        return namespace in named or EVERYBODY in named
 
 
 class LedgerTarget(Part, frozen=True):

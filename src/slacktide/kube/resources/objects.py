@@ -17,7 +17,6 @@ from slacktide.kube.client.timestamps import Instant, rfc3339, unix_seconds
 from slacktide.kube.resources.bodies import encode_annotations, encode_binding, encode_eviction, encode_pod_status
 from slacktide.kube.resources.custom_resources import (
     API_VERSION,
-    MAINTENANCE_VERSION,
     Availability,
     AvailabilityStatus,
     DisruptionsSpec,
@@ -98,8 +97,8 @@ POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbud
 PRIORITY_CLASS = Kind(PriorityClass, "scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
 SERVICE_CLASS = Kind(ServiceClass, API_VERSION, "serviceclasses", namespaced=False)
-MAINTENANCE_WINDOW = Kind(MaintenanceWindow, MAINTENANCE_VERSION, "maintenancewindows", namespaced=False)
-PROMISE_QUOTA = Kind(PromiseQuota, MAINTENANCE_VERSION, "promisequotas", namespaced=True)
+MAINTENANCE_WINDOW = Kind(MaintenanceWindow, API_VERSION, "maintenancewindows", namespaced=False)
+PROMISE_QUOTA = Kind(PromiseQuota, API_VERSION, "promisequotas", namespaced=True)
 AVAILABILITY = Kind(Availability, API_VERSION, "availabilities", namespaced=True)
 
 

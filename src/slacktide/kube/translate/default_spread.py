@@ -63,27 +63,27 @@ class DefaultSpread:
         """Whether there are any constraints."""
         return bool(self._constraints)
 
-    def see_service(self, service: Service) -> bool:
+    def on_service_update(self, service: Service) -> bool:
         """A service, new or changed; whether it selects others than before."""
         among = self._services.setdefault(service.metadata.namespace, {})
         before = among.get(service.metadata.name)
         among[service.metadata.name] = service.spec.selector
         return before != service.spec.selector
 
-    def drop_service(self, namespace: str, name: str) -> None:
+    def on_service_delete(self, namespace: str, name: str) -> None:
         """A service is gone."""
         among = self._services.get(namespace, {})
         among.pop(name, None)
         if not among:
             self._services.pop(namespace, None)
 
-    def see_controller(self, uid: str, selector: LabelSelector) -> bool:
+    def on_controller_update(self, uid: str, selector: LabelSelector) -> bool:
         """A ReplicaSet or StatefulSet; whether it selects others than before."""
         before = self._selectors.get(uid)
         self._selectors[uid] = selector
         return before != selector
 
-    def drop_controller(self, uid: str) -> None:
+    def on_controller_delete(self, uid: str) -> None:
         """A controller is gone."""
         self._selectors.pop(uid, None)
 

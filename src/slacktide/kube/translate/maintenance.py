@@ -24,7 +24,7 @@ class Maintenance:
         self._windows.pop(name, None)
         if spec.end <= spec.start:
             LOG.warning(
-                "MaintenanceWindow %s: spec.end: found a time that is not after spec.start; it is about no node: give "
+                "MaintenanceWindow %s: spec.end: found a time that is not after spec.start; it covers no nodes: give "
                 "it a later end", name,
             )  # fmt: skip
             return
@@ -32,7 +32,7 @@ class Maintenance:
             where = "spec.nodeSelector"
             selector = None if spec.node_selector is None else compiled(spec.node_selector, where)
         except Unschedulable as problem:
-            LOG.warning("MaintenanceWindow %s: %s; it is about no node: mend its selector", name, problem.reason)
+            LOG.warning("MaintenanceWindow %s: %s; it covers no nodes: correct its selector", name, problem.reason)
             return
         self._windows[name] = found, selector
 

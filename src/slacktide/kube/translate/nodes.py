@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from slacktide.kube.resources.objects import Node
 from slacktide.kube.translate.declared_features import declared
@@ -24,23 +24,18 @@ PREFER_NO_SCHEDULE = "PreferNoSchedule"
 class Ownership:
     """Which nodes are ours: with a label (``key=value``, or ``key`` for any value) or a taint of that key, or all.
 
-    An empty label or taint is asked of no node. The ``former`` label is one that a kubelet can set on itself.
+    An empty label or taint is asked of no node.
     """
 
     label: str = "node-restriction.kubernetes.io/slacktide=true"
-    former: str = ""
     taint: str = ""
     all_nodes: bool = False
 
     def covers(self, node: Node) -> bool:
         """Whether the node was given to us."""
-        if self.all_nodes or _has(node, self.label) or _has(node, self.former):
+        if self.all_nodes or _has(node, self.label):
             return True
         return bool(self.taint) and any(taint.key == self.taint for taint in node.spec.taints)
-
-    def only_formerly(self, node: Node) -> bool:
-        """Whether a node is ours by the former label alone."""
-        return _has(node, self.former) and not replace(self, former="").covers(node)
 
 
 def _has(node: Node, label: str) -> bool:

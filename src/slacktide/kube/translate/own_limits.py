@@ -94,5 +94,5 @@ def _open(limits: DisruptionLimits) -> float:
 
 def _refuse(name: str, found: str, expected: str) -> None:
     raise ConfigError(
-        f"{name}: found {found}, expected {expected}: the class lets nobody keep disruptions away for longer"
+        f"{name}: found {found}, expected {expected}: the class allows a workload no more protection from disruptions"
     )

@@ -58,16 +58,6 @@ class Target:
         a name that the API server takes."""
         return _ledger_name(self.group, self.kind, self.full_kind, self.name)
 
-    @property
-    def plain_ledger(self) -> str:
-        """The name that its Availability had in the release before, which was not always one that can be."""
-        return _shortened(f"{self.full_kind.lower()}-{self.name}")
-
-    @property
-    def former_ledger(self) -> str:
-        """The name that its Availability had in releases before, which others could share."""
-        return f"{self.kind.lower()}-{self.name}"[:LONGEST_NAME].rstrip("-.")
-
 
 @lru_cache(maxsize=4096)
 def _ledger_name(group: str, kind: str, full_kind: str, name: str) -> str:

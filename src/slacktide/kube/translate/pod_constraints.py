@@ -19,13 +19,12 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.added_affinity import NOTHING_ADDED, Added
 from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
 from slacktide.kube.translate.declared_features import needed_features
 from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
-from slacktide.kube.translate.pod_bounds import NamespaceTerms
 from slacktide.kube.translate.pod_resources import host_ports
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, active, terms_of
+from slacktide.kube.translate.profiles import NOTHING_ADDED, Added
 from slacktide.kube.translate.shared_domains import SharedDomains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
@@ -88,14 +87,10 @@ _MANY_LABELS = "*", "*", "*"
 
 
 class ConstraintIndex:
-    """All pods' terms, and from them each pod's placement.
+    """All pods' terms, and from them each pod's placement; ``added`` is node affinity for all pods of a scheduler's
+    name."""
 
-    ``hard_affinity_weight`` is what an existing pod's required affinity is worth to a pod that it selects, as a
-    preference (kube-scheduler: 1; 0 for none). ``added`` is node affinity for all pods of a scheduler's name.
-    """
-
-    def __init__(self, hard_affinity_weight: int = 1, added: Mapping[str, Added] | None = None) -> None:
-        self._weight = hard_affinity_weight
+    def __init__(self, added: Mapping[str, Added] | None = None) -> None:
         self._added = {name: one for name, one in (added or {}).items() if one != NOTHING_ADDED}
         self._encode = msgspec.msgpack.Encoder().encode
         self._pods: dict[str, _Template] = {}
@@ -110,9 +105,6 @@ class ConstraintIndex:
         self._outdated: dict[str, None] = {}
         self._idle: dict[str, dict[bytes, _Template]] = {}
         """By topology key that no node has: templates with such terms."""
-        self._bounds = NamespaceTerms(self._may_mean)
-        self._beyond: dict[str, dict[bytes, _Template]] = {}
-        """By namespace: templates whose terms are more than it may have."""
         self._anybody: dict[str, bool] = {}
         self._members: dict[str, Group] = {}
         """Who carries the marks of terms that look for pods, by mark."""
@@ -146,19 +138,19 @@ class ConstraintIndex:
         template.uids[uid] = None
         self._pods[uid] = template
         if before is not None:
-            grew |= self._leave(before, uid)
+            self._leave(before, uid)
         return grew
 
-    def forget(self, pod: Pod) -> bool:
+    def forget(self, pod: Pod) -> None:
         """The pod is gone; terms that no pod has any more are forgotten. An unknown pod is ignored.
 
-        Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect. Says
-        whether any changed nevertheless (see :meth:`outdated`): its namespace has room for others' terms again.
+        Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect.
         """
         uid = _identity(pod)
         self._outdated.pop(uid, None)
         template = self._pods.pop(uid, None)
-        return template is not None and self._leave(template, uid)
+        if template is not None:
+            self._leave(template, uid)
 
     def constraints_of(self, pod: Pod) -> PodConstraints:
         """The pod's term and placement as of now, as :meth:`learn` last saw it; the same object for all pods alike.
@@ -205,7 +197,7 @@ class ConstraintIndex:
         self._outdated.clear()
         return found
 
-    def see_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+    def on_namespace_update(self, name: str, labels: Mapping[str, str] | None) -> bool:
         """A namespace's labels, ``None`` when it is gone; says whether the placement of any pod may have changed."""
         if (labels or {}) == self._namespace_labels.get(name, {}):
             return False
@@ -224,7 +216,7 @@ class ConstraintIndex:
         self._soft_taints = found
         return self._invalidate(self._templates.values())
 
-    def see_node(self, before: NodeView | None, now: NodeView | None) -> bool:
+    def on_node_update(self, before: NodeView | None, now: NodeView | None) -> bool:
         """A node is new, another than before, or gone; says whether placements may have changed."""
         keys = self._domains.see(before, now)
         grew = bool(keys) and self._invalidate(
@@ -256,7 +248,7 @@ class ConstraintIndex:
 
     def _template(self, key: bytes, pod: Pod, exclusive: Sequence[str]) -> _Template:
         added = self._added.get(pod.spec.scheduler_name, NOTHING_ADDED)
-        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive), self._weight), added)
+        return _Template(key, pod, terms_of(pod, host_ports(pod), sorted(exclusive)), added)
 
     def _register(self, template: _Template) -> bool:
         grew = self._enter(template)
@@ -266,16 +258,11 @@ class ConstraintIndex:
         return grew
 
     def _enter(self, template: _Template) -> bool:
-        """The effects of a template's terms, as far as they have any and its namespace may have them."""
+        """The effects of a template's terms, as far as they have any."""
         self._changed()
         template.active, template.idle = active(template.terms, self._domains.knows)
         for key in template.idle:
             self._idle.setdefault(key, {})[template.key] = template
-        if problem := self._bounds.problem(template.namespace, template.active.effects):
-            template.active = PodTerms(problem=problem)
-            self._beyond.setdefault(template.namespace, {})[template.key] = template
-            return False
-        self._bounds.enter(template.namespace, template.active.effects)
         grew = False
         news: dict[Group, None] = {}
         for effect in template.active.effects:
@@ -304,40 +291,20 @@ class ConstraintIndex:
         """The effects of a template's terms are no more."""
         for key in template.idle:
             _remove(self._idle, key, template.key)
-        if template.key in self._beyond.get(template.namespace, {}):
-            _remove(self._beyond, template.namespace, template.key)
-            return
-        self._bounds.leave(template.namespace, template.active.effects)
         for effect in template.active.effects:
             self._uses[effect] -= 1
             if not self._uses[effect]:
                 self._drop(effect)
 
-    def _may_mean(self, effect: TermEffect) -> int:
-        return sum(len(self._located.get(bucket, {})) for bucket in _buckets_of(effect.group))
-
-    def _leave(self, template: _Template, uid: str) -> bool:
-        """A pod has this template no more; says whether the placement of others changed by that."""
+    def _leave(self, template: _Template, uid: str) -> None:
         template.uids.pop(uid, None)
         if template.uids:
-            return False
+            return
         self._changed()
         del self._templates[template.key]
         for bucket in template.buckets():
             _remove(self._located, bucket, template.key)
         self._withdraw(template)
-        return self._admit(template.namespace)
-
-    def _admit(self, namespace: str) -> bool:
-        """Those whose terms were too many come in as far as they fit now, in the order in which they came."""
-        grew = False
-        for one in list(self._beyond.get(namespace, {}).values()):
-            effects = active(one.terms, self._domains.knows)[0].effects
-            if self._bounds.problem(namespace, effects):
-                break
-            self._withdraw(one)
-            grew |= self._enter(one) | self._invalidate((one,))
-        return grew
 
     def _drop(self, effect: TermEffect) -> None:
         del self._uses[effect]

@@ -1,14 +1,19 @@
-"""What one pod's spec asks of nodes and neighbours."""
+"""What one pod's spec asks of nodes and neighbours, and how much it may ask.
+
+The API server bounds only the size of an object, in which thousands of terms have room, and each is looked at for all
+pods that it is about. A pod that asks for more than is bounded here is unschedulable, with a reason that names the
+bound and what was found; one on a node carries none of it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from slacktide.kube.resources.objects import Pod, PodAffinity, Toleration, TopologySpreadConstraint
+from slacktide.kube.client.metadata import LabelSelector
+from slacktide.kube.resources.objects import Pod, PodAffinity, PodAffinityTerm, Toleration, TopologySpreadConstraint
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
 from slacktide.kube.translate.declared_features import feature_conditions
-from slacktide.kube.translate.pod_bounds import excess
 from slacktide.kube.translate.pod_resources import ANY_ADDRESS
 from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -16,15 +21,86 @@ from slacktide.model import constraint
 from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
+MOST_TERMS = 100
+"""Terms of pod affinity and anti-affinity, required and preferred, and topology spread constraints, all together; terms
+of node affinity, all together; tolerations."""
+MOST_KEYS = 100
+"""Labels and requirements of one selector; namespaces of one term; labels of a node selector."""
+MOST_VALUES = 10_000
+"""Of all requirements of a pod's selectors together."""
+MOST_PORTS = 256
+"""Ports of the node that a pod takes."""
+
+
+def excess(pod: Pod, ports: Sequence[tuple[str, str, int]]) -> str:
+    """Of what a pod asks for too much, how much that is, and how much may be; empty where it does not."""
+    beyond = (one for one in _counts(pod, ports) if one[1] > one[2])
+    return next((f"{what}: found {found}, expected {most} at most" for what, found, most in beyond), "")
+
+
+def _counts(pod: Pod, ports: Sequence[tuple[str, str, int]]) -> Iterator[tuple[str, int, int]]:
+    spec = pod.spec
+    terms = list(_terms(pod))
+    total = len(terms) + len(spec.topology_spread_constraints)
+    yield "terms of pod affinity and topology spread constraints", total, MOST_TERMS
+    yield "tolerations", len(spec.tolerations), MOST_TERMS
+    yield "labels of the node selector", len(spec.node_selector), MOST_KEYS
+    yield "host ports", len(ports), MOST_PORTS
+    selectors = [one.label_selector for one in spec.topology_spread_constraints]
+    for term in terms:
+        selectors += [term.label_selector, term.namespace_selector]
+        yield "namespaces of a term of pod affinity", len(term.namespaces), MOST_KEYS
+        keys = len(term.match_label_keys) + len(term.mismatch_label_keys)
+        yield "label keys of a term of pod affinity", keys, MOST_KEYS
+    values = 0
+    for selector in filter(None, selectors):
+        yield "requirements of a selector of pods", _keys(selector), MOST_KEYS
+        values += sum(len(one.values) for one in selector.match_expressions)
+    for one in spec.topology_spread_constraints:
+        yield "label keys of a topology spread constraint", len(one.match_label_keys), MOST_KEYS
+    yield from _of_nodes(pod)
+    yield "values of selectors of pods", values, MOST_VALUES
+
+
+def _of_nodes(pod: Pod) -> Iterator[tuple[str, int, int]]:
+    nodes = pod.spec.affinity.node_affinity if pod.spec.affinity is not None else None
+    if nodes is None:
+        return
+    required = () if nodes.required is None else nodes.required.node_selector_terms
+    terms = [*required, *(one.preference for one in nodes.preferred)]
+    yield "terms of node affinity", len(terms), MOST_TERMS
+    for term in terms:
+        yield "requirements of a term of node affinity", len(term.match_expressions) + len(term.match_fields), MOST_KEYS
+
+
+def _terms(pod: Pod) -> Iterator[PodAffinityTerm]:
+    affinity = pod.spec.affinity
+    found: list[PodAffinity | None] = [] if affinity is None else [affinity.pod_affinity, affinity.pod_anti_affinity]
+    for one in filter(None, found):
+        yield from one.required
+        yield from (each.pod_affinity_term for each in one.preferred)
+
+
+def _keys(selector: LabelSelector) -> int:
+    return len(selector.match_labels) + len(selector.match_expressions)
+
+
 EVEN = 100
 """Points against a node for each pod too many in its domain (ScheduleAnyway with a skew of 1), and for a taint
 that repels: as much as the largest weight that a user can give."""
+HARD_AFFINITY_WEIGHT = 1
+"""What a pod's required affinity is worth to a pod that it selects: kube-scheduler's default of
+``hardPodAffinityWeight``."""
 
 READ = ("node_selector", "affinity", "tolerations", "topology_spread_constraints")
 """What is read of a pod's spec here, beside its host ports and the features that it needs. Pods that are equal in these
 share one translation."""
 
 Ports = Sequence[tuple[str, str, int]]
+
+
+NOWHERE = Rule("near", "pods:nobody")
+"""Of a pod that must be near somebody in domains that no node lies in; nobody carries the mark."""
 
 
 @dataclass(slots=True)
@@ -43,7 +119,7 @@ class PodTerms:
     problem: str = ""
 
 
-def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_weight: int) -> PodTerms:
+def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str]) -> PodTerms:
     """What the pod asks for; never raises. ``exclusive`` are its claims that one pod at a time may use."""
     if problem := excess(pod, ports):
         return PodTerms(problem=problem)
@@ -61,7 +137,7 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
     terms.conditions = (*terms.conditions, *_tolerating(terms.tolerations), *feature_conditions(pod))
     if affinity is not None and affinity.pod_affinity is not None:
         near = affinity.pod_affinity
-        attempt(lambda: _affinity(pod, near, terms, hard_affinity_weight))
+        attempt(lambda: _affinity(pod, near, terms))
         attempt(lambda: _preferred(pod, near, terms, 1))
     if affinity is not None and affinity.pod_anti_affinity is not None:
         away = affinity.pod_anti_affinity
@@ -79,14 +155,17 @@ def terms_of(pod: Pod, ports: Ports, exclusive: Sequence[str], hard_affinity_wei
 def active(terms: PodTerms, is_known: Callable[[str], bool]) -> tuple[PodTerms, frozenset[str]]:
     """What of a pod's terms has an effect, and the topology keys of the rest: those that no node has as a label.
 
-    Such a term keeps nobody away, and nobody is nearer to anybody by it. So nobody is to carry its mark.
+    Such a term keeps nobody away, and nobody is nearer to anybody by it; where somebody must be near, no node will do.
+    So nobody is to carry its mark.
     """
-    keys = {one.topology.key for one in terms.rules if one.kind == "away"}
+    keys = {one.topology.key for one in terms.rules if one.kind != "spread"}
     keys |= {one.topology.key for one in terms.preferences if one.mark} | {one.key for one in terms.effects}
     unknown = frozenset(one for one in keys if one not in ("", CLUSTER) and not is_known(one))
     if not unknown:
         return terms, unknown
-    rules = [one for one in terms.rules if one.kind != "away" or one.topology.key not in unknown]
+    rules = [one for one in terms.rules if one.kind == "spread" or one.topology.key not in unknown]
+    if any(one.kind == "near" and one.topology.key in unknown for one in terms.rules):
+        rules.append(NOWHERE)
     preferences = [one for one in terms.preferences if not one.mark or one.topology.key not in unknown]
     asked = {one.mark for one in rules} | {one.mark for one in preferences}
     effects = [one for one in terms.effects if (one.key not in unknown if one.key else one.mark in asked)]
@@ -128,16 +207,15 @@ def _tolerating(tolerations: Sequence[constraint.Toleration]) -> tuple[Condition
     return (Tolerates(useful),)
 
 
-def _affinity(pod: Pod, near: PodAffinity, terms: PodTerms, hard_affinity_weight: int) -> None:
+def _affinity(pod: Pod, near: PodAffinity, terms: PodTerms) -> None:
     required = [(term.topology_key, selection_of(pod, term, "required pod affinity")) for term in near.required]
     if not required:
         return
     member = TermEffect("member", grouped(tuple(peers for _, peers in required)))
     terms.effects.append(member)
     terms.rules.extend(Rule("near", member.mark, domains(key)) for key in dict.fromkeys(key for key, _ in required))
-    if hard_affinity_weight:
-        for key, peers in required:
-            _draw(terms, peers, key, hard_affinity_weight)
+    for key, peers in required:
+        _draw(terms, peers, key, HARD_AFFINITY_WEIGHT)
 
 
 def _anti_affinity(pod: Pod, away: PodAffinity, terms: PodTerms) -> None:

@@ -12,14 +12,52 @@ import msgspec
 
 from slacktide.config import KubeSettings
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.objects import TopologySpreadConstraint
-from slacktide.kube.translate import added_affinity, default_spread
-from slacktide.kube.translate.added_affinity import Added
+from slacktide.kube.resources.objects import NodeAffinity, TopologySpreadConstraint
+from slacktide.kube.translate import default_spread
+from slacktide.kube.translate.selectors import node_conditions, node_term
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model.constraint import Condition
+from slacktide.model.placement import Preference
+
+ADDED_AFFINITY = "kube.added_affinity"
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
+
+
+class _Added(NodeAffinity, frozen=True, forbid_unknown_fields=True):
+    """A typing error is no affinity."""
+
+
+Added = tuple[tuple[Condition, ...], tuple[Preference, ...]]
+"""What pods ask of nodes, and would rather have."""
+NOTHING_ADDED: Added = ((), ())
+
+
+def added_affinity(text: str, name: str = ADDED_AFFINITY) -> Added:
+    """What all pods ask of nodes, and would rather have, by the JSON of a setting; nothing where it is empty.
+
+    Raises :class:`ConfigError` naming the setting and what is wrong.
+    """
+    if not text:
+        return NOTHING_ADDED
+    try:
+        found = msgspec.json.decode(text.encode(), type=_Added)
+    except msgspec.DecodeError as error:
+        raise ConfigError(
+            f"{name}: found {text!r}: {error}; expected JSON of a node affinity, with {REQUIRED} or {PREFERRED}"
+        ) from None
+    try:
+        required = node_conditions(found.required, "required") if found.required is not None else ()
+        preferred = [(one.weight, node_term(one.preference, "preferred")) for one in found.preferred]
+    except Unschedulable as error:
+        raise ConfigError(f"{name}: {error.reason}") from None
+    return required, tuple(Preference(weight, term=term) for weight, term in preferred if term is not None and weight)
+
 
 NAME = "kube.profiles"
 EXPECTED = (
-    'a JSON list such as [{"schedulerName": "batch", "addedAffinity": {...}, "defaultSpread": [...]}], of which '
-    "schedulerName alone must be there, and is nobody else's"
+    'a JSON list such as [{"schedulerName": "batch", "addedAffinity": {...}, "defaultSpread": [...]}], in which '
+    "schedulerName is required and used once"
 )
 
 KUBE_SCHEDULER = "default-scheduler"
@@ -70,10 +108,8 @@ def _given(text: str) -> list[_Given]:
 
 def _profile(added: str, spread: str, where: str = "") -> Profile:
     """``where``: of which profile, where it is not the settings' own."""
-    names = (
-        (f"{where}.addedAffinity", f"{where}.defaultSpread") if where else (added_affinity.NAME, default_spread.NAME)
-    )
-    return Profile(added_affinity.added_affinity(added, names[0]), default_spread.default_constraints(spread, names[1]))
+    names = (f"{where}.addedAffinity", f"{where}.defaultSpread") if where else (ADDED_AFFINITY, default_spread.NAME)
+    return Profile(added_affinity(added, names[0]), default_spread.default_constraints(spread, names[1]))
 
 
 def _text(given: msgspec.Raw) -> str:

@@ -29,7 +29,7 @@ class Quota:
         else:
             amount = cpu_text(self.cpu or 0) if of == "cpu" else memory_text(self.memory or 0)
             said = f"{amount} {of} times promise"
-        return f"PromiseQuota {self.name!r} allows {said}, and others came first"
+        return f"PromiseQuota {self.name!r} exceeded: it allows {said}"
 
 
 class Quotas:
@@ -62,7 +62,9 @@ class Quotas:
             except ValueError as error:
                 limits[field] = 0
                 problem = f"spec.hard.{field}: {error}"
-                LOG.warning("PromiseQuota %s/%s: spec.hard.%s: %s; nothing is allowed", namespace, name, field, error)
+                LOG.warning(
+                    "PromiseQuota %s/%s: spec.hard.%s: %s; the quota allows no pods", namespace, name, field, error
+                )
         quota = Quota(name, limits["cpu"], limits["memory"], hard.workloads, problem)
         self._found.setdefault(namespace, {})[name] = found.spec.class_, quota
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier, WrittenMetadata
+from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier
 from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
@@ -35,8 +36,8 @@ DEFAULT_CLASS = "slacktide.io/default-class"
 OF_LABEL, OF_CLASS = f"label {CLASS_LABEL}: ", "service class "
 """So begins what is said of a pod that has no class, and of one whose class does not exist or cannot be used."""
 NO_CLASSES = (
-    "this cluster has no service class at all: kubectl apply -f examples/kubernetes/01-classes.yaml, "
-    "or others (docs/kubernetes.md)"
+    "the cluster has no ServiceClass: kubectl apply -f examples/kubernetes/01-classes.yaml, or your own "
+    "(docs/kubernetes.md)"
 )
 MOST_PROMISES = 4096
 """How many promises are remembered. Pods of one class share one; only SLOs of single workloads need more."""
@@ -63,7 +64,7 @@ COUNTS = ("cluster", "everything")
 """What a class may count."""
 
 SYSTEM_CRITICAL = ServiceClass(
-    WrittenMetadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
+    Metadata("system:critical"), ServiceClassSpec(1.0, 1, tiers=(), namespaces=(EVERYBODY,), before_budgets=True)
 )
 """The class of pods of the system that name none. It is no object of the cluster, and none can have its name. A promise
 of 1 is at risk as soon as somebody waits, and the pods' priority puts them before all others of rank 1."""
@@ -138,7 +139,7 @@ def resource_of(promise: Promise) -> ServiceClass:
         alpha="" if promise.alpha is None else write_duration(promise.alpha),
         before_budgets=promise.before_budgets,
     )
-    return ServiceClass(WrittenMetadata(promise.name), spec)
+    return ServiceClass(Metadata(promise.name), spec)
 
 
 def _window_spec(window: Window) -> WindowSpec:
@@ -241,12 +242,6 @@ class Classes:
                 raise ConfigError(f"counts: found {found.spec.counts!r}, expected one of {', '.join(COUNTS)}")
         except ConfigError as problem:
             self.broken[name] = str(problem)
-        if not found.spec.namespaces and found.former and name not in self.classes:
-            LOG.warning(
-                "service class %s was written as v1alpha1 without namespaces, so all may use it; written as v1beta1 "
-                "that is nobody: add namespaces: ['*']",
-                name,
-            )
         self.classes[name] = found
         self._promised.clear()
 
@@ -270,13 +265,13 @@ class Classes:
             return ""
         if self.gone(promise):
             return (
-                f"service class {name} cannot be used any more; this workload keeps what it was promised, until there "
-                "is a class of that name again, or its template names another one"
+                f"service class {name} was deleted or is invalid now; this workload keeps its promise until there is a "
+                "class of that name again, or its template names another one"
             )
         if not self.classes[name].open_to(namespace):
             return (
-                f"service class {name} is no longer for namespace {namespace}; this workload keeps what it was "
-                "promised, until it is deleted, its template names another class, or that is for its namespace again"
+                f"service class {name} may no longer be used in namespace {namespace}; this workload keeps its promise "
+                "until it is deleted, its template names another class, or the class allows its namespace again"
             )
         return ""
 
@@ -297,7 +292,7 @@ class Classes:
             return default
         defaults = sorted(name for name, one in self.classes.items() if one.spec.default)
         if not defaults:
-            reason = f"{OF_LABEL}found none, and neither its namespace nor the cluster has a default class"
+            reason = f"{OF_LABEL}not set, and neither its namespace nor the cluster has a default class"
             raise ClassIsGone("", f"{reason}{self._what_to_apply()}")
         return defaults[0]
 
@@ -346,7 +341,9 @@ class Classes:
             raise ClassIsGone(name, f"{OF_CLASS}{name!r} is malformed: {self.broken[name]}")
         if not found.open_to(namespace):
             nobody = (
-                "" if found.spec.namespaces else f": its namespaces are none, which is nobody; {EVERYBODY!r} is all"
+                ""
+                if found.spec.namespaces
+                else f": it lists no namespaces, so none may use it; {EVERYBODY!r} stands for all"
             )
             raise ClassIsGone(name, f"{OF_CLASS}{name!r}: may not be used in namespace {namespace}{nobody}")
         annotations = template.metadata.annotations

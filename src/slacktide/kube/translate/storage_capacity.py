@@ -22,13 +22,13 @@ class StorageCapacities:
         self._of_class: dict[str, dict[tuple[str, str], _Offer]] = {}
         self._known: dict[tuple[str, int], Condition] = {}
 
-    def see_driver(self, driver: CSIDriver) -> None:
+    def on_driver_update(self, driver: CSIDriver) -> None:
         """A driver, new or changed."""
-        self.drop_driver(driver.metadata.name)
+        self.on_driver_delete(driver.metadata.name)
         if driver.spec.storage_capacity:
             self._drivers.add(driver.metadata.name)
 
-    def drop_driver(self, name: str) -> None:
+    def on_driver_delete(self, name: str) -> None:
         """A driver is gone."""
         self._drivers.discard(name)
 

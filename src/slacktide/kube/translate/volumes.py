@@ -113,25 +113,25 @@ class Storage:
         classes or capacities change."""
         self.capacities = StorageCapacities()
 
-    def see_claim(self, claim: PersistentVolumeClaim) -> None:
+    def on_claim_update(self, claim: PersistentVolumeClaim) -> None:
         """A claim, new or changed."""
         self._claims[claim.metadata.namespace, claim.metadata.name] = claim
 
-    def drop_claim(self, namespace: str, name: str) -> None:
+    def on_claim_delete(self, namespace: str, name: str) -> None:
         """A claim is gone."""
         self._claims.pop((namespace, name), None)
 
-    def see_volume(self, volume: PersistentVolume) -> None:
+    def on_volume_update(self, volume: PersistentVolume) -> None:
         """A volume, new or changed."""
         name = volume.metadata.name
-        self.drop_volume(name)
+        self.on_volume_delete(name)
         self._volumes[name] = volume
         self.reconsider()
         self._of_class.setdefault(_volume_class(volume), {})[name] = volume
         if volume.spec.claim_ref is not None:
             self._named.setdefault(_claimed_by(volume.spec.claim_ref), {})[name] = volume
 
-    def drop_volume(self, name: str) -> None:
+    def on_volume_delete(self, name: str) -> None:
         """A volume is gone."""
         volume = self._volumes.pop(name, None)
         self._conditions.pop(name, None)
@@ -147,12 +147,12 @@ class Storage:
                 if not named:
                     del self._named[_claimed_by(volume.spec.claim_ref)]
 
-    def see_class(self, found: StorageClass) -> None:
+    def on_class_update(self, found: StorageClass) -> None:
         """A storage class, new or changed."""
         self.reconsider()
         self._classes[found.metadata.name] = found
 
-    def drop_class(self, name: str) -> None:
+    def on_class_delete(self, name: str) -> None:
         """A storage class is gone."""
         self.reconsider()
         self._classes.pop(name, None)
@@ -207,7 +207,7 @@ class Storage:
         rest = [claim for claim in order if claim.metadata.name not in chosen]
         if not all(Term(self._made(claim)).holds(node) for claim in rest):
             names = ", ".join(claim.metadata.name for claim in rest)
-            raise Unschedulable(f"claim {names} cannot have a volume there any more")
+            raise Unschedulable(f"PersistentVolumeClaim {names} cannot be bound to a volume there any more")
         return VolumePlan(chosen, tuple(claim.metadata.name for claim in rest))
 
     def exclusive(self, pod: Pod) -> tuple[str, ...]:
@@ -355,16 +355,20 @@ class Storage:
         claim = self._claims.get((pod.metadata.namespace, name))
         if claim is None:
             if volume.ephemeral is not None:
-                raise Unschedulable(f"claim {name} of the pod's ephemeral volume {volume.name} is yet to be made")
-            raise Unschedulable(f"claim {name} does not exist")
+                raise Unschedulable(
+                    f"waiting for PersistentVolumeClaim {name} of ephemeral volume {volume.name} to be created"
+                )
+            raise Unschedulable(f"persistentvolumeclaim {name!r} not found")
         if claim.status.phase == "Lost":
-            raise Unschedulable(f"claim {name} has lost its volume {claim.spec.volume_name}")
+            raise Unschedulable(
+                f"persistentvolumeclaim {name!r} bound to non-existent persistentvolume {claim.spec.volume_name!r}"
+            )
         if claim.metadata.deletion_timestamp is not None:
-            raise Unschedulable(f"claim {name} is being deleted")
+            raise Unschedulable(f"persistentvolumeclaim {name!r} is being deleted")
         if volume.ephemeral is not None and not any(
             owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references
         ):
-            raise Unschedulable(f"claim {name} has the name of an ephemeral volume, but is not the pod's own")
+            raise Unschedulable(f"PersistentVolumeClaim {name} was not created for this pod (pod is not owner)")
         return claim
 
     def _usable_from(self, volume: PersistentVolume) -> tuple[Condition, ...]:

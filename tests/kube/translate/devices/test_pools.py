@@ -71,7 +71,7 @@ def test_the_newest_generation_counts_once_all_its_slices_are_there() -> None:
     pools.see(resource_slice("old", "x", nodeName="n1"))
     pools.see(resource_slice("a", "y", generation=2, count=2, nodeName="n1"))
     assert names(pools, "n1") == []
-    assert "resource pool d.example/p is being updated: 1 of 2" in pools.of(NODES["n1"]).unready
+    assert "resource pool d.example/p is incomplete: 1 of 2" in pools.of(NODES["n1"]).unready
     pools.see(resource_slice("b", "z", generation=2, count=2, nodeName="n1"))
     assert names(pools, "n1") == ["y", "z"]
     assert pools.of(NODES["n1"]).unready == ""
@@ -118,9 +118,9 @@ def test_counters_of_a_pool() -> None:
     assert [one.takes for one in found.devices] == [{("gpu", "memory"): 40 * gibibyte}]
     pools.see(resource_slice("c", taking("y", "20Gi", "cores"), count=3, nodeName="n2"))
     assert names(pools, "n1") == []
-    assert "device y takes of counter gpu/cores, which is not there" in pools.of(NODES["n1"]).unready
+    assert "device y takes of counter gpu/cores, which is not defined" in pools.of(NODES["n1"]).unready
     pools.see(resource_slice("c", count=3, sharedCounters=shared, nodeName="n2"))
-    assert "counter set gpu is there twice" in pools.of(NODES["n1"]).unready
+    assert "counter set gpu is defined twice" in pools.of(NODES["n1"]).unready
 
 
 def test_devices_are_tried_in_the_order_of_pools_and_slices() -> None:
@@ -163,16 +163,16 @@ def test_rules_taint_devices_beside_their_drivers() -> None:
     own = {"name": "x", "taints": [{"key": "own", "effect": "NoExecute"}]}
     pools.see(resource_slice("a", own, "y", nodeName="n1"))
     pools.see(resource_slice("b", "z", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1}))
-    assert pools.see_rule(taint_rule("all")) == frozenset({"n1", "n2"})
+    assert pools.on_rule_update(taint_rule("all")) == frozenset({"n1", "n2"})
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all"]], [["all"]])
-    assert pools.see_rule(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
-    assert pools.see_rule(taint_rule("none", driver="other.example")) == frozenset()
+    assert pools.on_rule_update(taint_rule("one", driver="d.example", pool="p", device="y")) == frozenset({"n1"})
+    assert pools.on_rule_update(taint_rule("none", driver="other.example")) == frozenset()
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own", "all"], ["all", "one"]], [["all"]])
-    assert pools.see_rule(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
+    assert pools.on_rule_update(taint_rule("all", pool="q")) == frozenset({"n1", "n2"}), "it is another one now"
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], ["one"]], [["all"]])
-    assert pools.drop_rule("one") == frozenset({"n1"})
+    assert pools.on_rule_delete("one") == frozenset({"n1"})
     pools.see(
         resource_slice("b", "z", "w", nodeName="n2", pool={"name": "q", "generation": 1, "resourceSliceCount": 1})
     )
     assert (taints(pools, "n1"), taints(pools, "n2")) == ([["own"], []], [["all"], ["all"]])
-    assert pools.drop_rule("one") == frozenset()
+    assert pools.on_rule_delete("one") == frozenset()

@@ -101,7 +101,7 @@ def _ask(name: str, request: str, body: DeviceAsk, classes: Mapping[str, DeviceC
     if service is None:
         raise Unschedulable(f"{field}.deviceClassName: device class {body.device_class_name} does not exist")
     if body.capacity is not None:
-        raise Unschedulable(f"{field}.capacity: slacktide does not give out shares of devices; ask for whole devices")
+        raise Unschedulable(f"{field}.capacity: slacktide does not allocate shares of devices; request whole devices")
     if body.allocation_mode not in ("", EXACT, ALL):
         raise Unschedulable(f"{field}.allocationMode: found {body.allocation_mode}, expected {EXACT} or {ALL}")
     _check(body.selectors, f"{field}.selectors")

@@ -61,17 +61,19 @@ def claims_of(pod: Pod, known: Claims) -> list[ResourceClaim]:
                 raise Unschedulable(f"spec.resourceClaims[{at}]: found neither, expected {expected}")
             if one.name not in made:
                 template = one.resource_claim_template_name
-                raise Unschedulable(f"spec.resourceClaims[{at}]: no claim has been made from template {template} yet")
+                raise Unschedulable(
+                    f"spec.resourceClaims[{at}]: no ResourceClaim has been created from template {template} yet"
+                )
             name = made[one.name]
             if name is None:
                 continue  # none is needed
         claim = known.get((pod.metadata.namespace, name))
         if claim is None:
-            raise Unschedulable(f"resource claim {name} does not exist")
+            raise Unschedulable(f"ResourceClaim {name} not found")
         if claim.metadata.deletion_timestamp is not None:
-            raise Unschedulable(f"resource claim {name} is being deleted")
+            raise Unschedulable(f"ResourceClaim {name} is being deleted")
         if one.resource_claim_name is None and not _is_for(claim, pod):
-            raise Unschedulable(f"resource claim {name} was not made for this pod")
+            raise Unschedulable(f"ResourceClaim {name} was not created for this pod (pod is not owner)")
         found[name] = claim
     return list(found.values())
 
@@ -85,13 +87,17 @@ def usable_from(claim: ResourceClaim, pod: Pod) -> tuple[Condition, ...]:
     if result is None:
         return ()
     if not is_reserved_for(claim, pod.metadata.uid) and len(claim.status.reserved_for) >= MOST_CONSUMERS:
-        raise Unschedulable(f"resource claim {name} is in use by {MOST_CONSUMERS} pods, and no more may use it")
+        raise Unschedulable(
+            f"ResourceClaim {name} is reserved for {MOST_CONSUMERS} pods already, and no more may use it"
+        )
     if any(one.binding_conditions for one in result.devices.results):
         where = "status.allocation.devices.results.bindingConditions"
-        raise Unschedulable(f"resource claim {name}: {where}: slacktide does not wait for devices to be attached")
+        raise Unschedulable(
+            f"ResourceClaim {name}: {where}: not supported: slacktide does not wait for devices to be attached"
+        )
     if result.node_selector is None:
         return ()
-    return node_conditions(result.node_selector, f"resource claim {name}: status.allocation.nodeSelector")
+    return node_conditions(result.node_selector, f"ResourceClaim {name}: status.allocation.nodeSelector")
 
 
 def is_reserved_for(claim: ResourceClaim, uid: str) -> bool:

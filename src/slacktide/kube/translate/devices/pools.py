@@ -117,13 +117,13 @@ class Pools:
         del self._of_pool[pool][name]
         return _either(before, self._place(pool))
 
-    def see_rule(self, found: DeviceTaintRule) -> frozenset[str] | None:
+    def on_rule_update(self, found: DeviceTaintRule) -> frozenset[str] | None:
         """A rule that taints devices, new or changed; as :meth:`see`."""
-        before = self.drop_rule(found.metadata.name)
+        before = self.on_rule_delete(found.metadata.name)
         self._rules[found.metadata.name] = found
         return _either(before, self._tainted_by(found))
 
-    def drop_rule(self, name: str) -> frozenset[str] | None:
+    def on_rule_delete(self, name: str) -> frozenset[str] | None:
         """A rule is gone; as :meth:`see`."""
         found = self._rules.pop(name, None)
         return frozenset() if found is None else self._tainted_by(found)
@@ -231,7 +231,7 @@ def _read(pool: PoolId, slices: Sequence[ResourceSlice], rules: Sequence[DeviceT
     name, wanted = "/".join(pool), slices[0].spec.pool.resource_slice_count
     problem = ""
     if len(slices) != wanted:
-        problem = f"resource pool {name} is being updated: {len(slices)} of {wanted} slices are there"
+        problem = f"resource pool {name} is incomplete: {len(slices)} of {wanted} ResourceSlices exist"
     try:
         devices = [tuple(_offered(one, rules)) for one in slices]
         counters = _counters(slices)
@@ -257,7 +257,7 @@ def _offered(found: ResourceSlice, rules: Sequence[DeviceTaintRule]) -> Iterator
 def _names_twice(pool: PoolId, here: Sequence[Offered]) -> str:
     """That a pool is invalid because devices that a node can use have one name, or empty."""
     is_unique = len({one.id.device for one in here}) == len(here)
-    return "" if is_unique else f"resource pool {'/'.join(pool)} is invalid: two devices have one name"
+    return "" if is_unique else f"resource pool {'/'.join(pool)} is invalid: two devices have the same name"
 
 
 def _counters(slices: Iterable[ResourceSlice]) -> PoolCounters:
@@ -268,7 +268,7 @@ def _counters(slices: Iterable[ResourceSlice]) -> PoolCounters:
     for one in slices:
         for shared in one.spec.shared_counters:
             if shared.name in sets:
-                raise ValueError(f"counter set {shared.name} is there twice")
+                raise ValueError(f"counter set {shared.name} is defined twice")
             sets.add(shared.name)
             for name, counter in shared.counters.items():
                 total[shared.name, name] = nanos(counter.value)
@@ -280,7 +280,7 @@ def _counters(slices: Iterable[ResourceSlice]) -> PoolCounters:
     for device, taken in takes:
         for key in taken:
             if key not in total:
-                raise ValueError(f"device {device.device} takes of counter {'/'.join(key)}, which is not there")
+                raise ValueError(f"device {device.device} takes of counter {'/'.join(key)}, which is not defined")
     return PoolCounters(total, tuple(takes))
 
 

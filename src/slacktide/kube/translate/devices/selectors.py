@@ -56,7 +56,9 @@ def matches(expression: str, device: Device, driver: str) -> bool:
     if selector.problem:
         raise SelectorError(selector.problem)
     if selector.is_dear:
-        raise _wrong(expression, f"it takes more than {MOST_SECONDS * 1000:.0f} ms for a device; ask for less in it")
+        raise _wrong(
+            expression, f"evaluating it takes more than {MOST_SECONDS * 1000:.0f} ms for a device; simplify it"
+        )
     began = time.thread_time()
     try:
         found = selector.program.eval(data={"device": _fields(device, driver, selector)})
@@ -66,7 +68,7 @@ def matches(expression: str, device: Device, driver: str) -> bool:
         selector.times, selector.seconds = selector.times + 1, selector.seconds + time.thread_time() - began
     value = found.value()
     if not isinstance(value, bool):
-        raise _wrong(expression, value if "ERROR" in str(found.type()) else "it is neither true nor false")
+        raise _wrong(expression, value if "ERROR" in str(found.type()) else "its result is neither true nor false")
     return value
 
 

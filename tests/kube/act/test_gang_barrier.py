@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.workbench import SILVER, T0, settings
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
-from slacktide.kube.act.muster import Muster
+from slacktide.kube.act.gang_barrier import GangBarrier
 from slacktide.state.spec import Spec
 
 
@@ -21,10 +21,10 @@ class Scene:
         for i in range(3):
             self.comes(f"p{i}", "g")
         self.comes("single")
-        self.muster = Muster(self.engine)
+        self.gangs = GangBarrier(self.engine)
         self.decisions = {one.uid: one for one in self.engine.run(T0 + 1.0).decisions}
         for uid in self.decisions:
-            self.muster.begins(uid)
+            self.gangs.begins(uid)
 
     def comes(self, uid: str, group: str = "") -> None:
         self.engine.arrive(uid, uid, "c", 0, T0)
@@ -33,11 +33,11 @@ class Scene:
 
     def is_free(self, uid: str) -> list[str]:
         """Nobody is in a pod's way any more; who is bound by that."""
-        if not self.muster.ready(self.decisions[uid]):
+        if not self.gangs.ready(self.decisions[uid]):
             return [uid]
-        due = [one.uid for one in self.muster.due("g")]
+        due = [one.uid for one in self.gangs.due("g")]
         for one in due:
-            self.muster.leaves(one)
+            self.gangs.leaves(one)
         return due
 
 
@@ -46,9 +46,9 @@ def test_all_of_a_group_are_bound_when_the_last_place_is_free() -> None:
     assert scene.is_free("p0") == []
     assert scene.is_free("single") == ["single"]
     assert scene.is_free("p2") == []
-    assert list(scene.muster.unshown) == ["p0", "p2"], "others are to be told where they wait"
+    assert list(scene.gangs.unshown) == ["p0", "p2"], "others are to be told where they wait"
     assert scene.is_free("p1") == ["p0", "p1", "p2"]
-    assert (scene.muster.groups(), scene.muster.unshown) == ([], {})
+    assert (scene.gangs.groups(), scene.gangs.unshown) == ([], {})
 
 
 def test_as_many_as_must_start_together_and_the_others_when_they_can() -> None:
@@ -61,20 +61,20 @@ def test_as_many_as_must_start_together_and_the_others_when_they_can() -> None:
 def test_a_place_that_is_lost_is_a_group_that_cannot_start() -> None:
     scene = Scene()
     scene.is_free("p0")
-    assert scene.muster.broken("g") == []
+    assert scene.gangs.broken("g") == []
     scene.engine.refused("p1", T0 + 2.0)
-    assert scene.muster.leaves("p1") == ("g", None), "it waited for victims, not for others"
-    assert scene.muster.broken("g") == ["p0", "p2"]
-    assert scene.muster.leaves("p0") == ("g", scene.decisions["p0"])
-    assert scene.muster.leaves("single") == ("", None)
+    assert scene.gangs.leaves("p1") == ("g", None), "it waited for victims, not for others"
+    assert scene.gangs.broken("g") == ["p0", "p2"]
+    assert scene.gangs.leaves("p0") == ("g", scene.decisions["p0"])
+    assert scene.gangs.leaves("single") == ("", None)
 
 
 def test_a_place_that_is_lost_is_no_matter_where_enough_are_left() -> None:
     scene = Scene(least=2)
     scene.is_free("p0")
     scene.engine.refused("p1", T0 + 2.0)
-    scene.muster.leaves("p1")
-    assert scene.muster.broken("g") == []
+    scene.gangs.leaves("p1")
+    assert scene.gangs.broken("g") == []
     assert scene.is_free("p2") == ["p0", "p2"]
 
 
@@ -82,16 +82,16 @@ def test_a_group_that_is_not_known_any_more_is_not_bound() -> None:
     scene = Scene()
     scene.is_free("p0")
     scene.engine.pod_group_gone("g")
-    assert scene.muster.broken("g") == ["p0", "p1", "p2"]
-    assert scene.muster.due("g") == []
+    assert scene.gangs.broken("g") == ["p0", "p1", "p2"]
+    assert scene.gangs.due("g") == []
 
 
 def test_those_that_run_count() -> None:
     """What is left of a group that was bound by half, adopted by a new leader."""
     scene = Scene()
     scene.engine.bound("p0", T0 + 2.0)
-    scene.muster.leaves("p0")
+    scene.gangs.leaves("p0")
     assert scene.is_free("p1") == []
     assert scene.is_free("p2") == ["p1", "p2"]
     decision = Decision("unheard-of", "node", 0.0)
-    assert not scene.muster.ready(decision)
+    assert not scene.gangs.ready(decision)

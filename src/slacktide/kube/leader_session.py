@@ -1,4 +1,4 @@
-"""One term of leadership: what exists only while this replica leads, and the passes that decide."""
+"""A leader's session: what exists only while this replica leads, and the passes that decide."""
 
 from __future__ import annotations
 
@@ -37,9 +37,8 @@ from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.publish.group_conditions import GroupConditionWriter
 from slacktide.kube.publish.quota_status import QuotaStatusWriter
-from slacktide.kube.publish.short_lives import ShortLives
-from slacktide.kube.publish.state_events import StateEvents
-from slacktide.kube.publish.term_context import TermContext
+from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.state_events import ShortLives, StateEvents
 from slacktide.kube.resources.objects import Availability
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import concerns_class
@@ -73,8 +72,8 @@ class GaveWay(KubeError):  # noqa: N818  # nor is this
 
 
 @dataclass(frozen=True)
-class Tools:
-    """What a term works with and did not make; ``leading`` is asked before every act."""
+class ReplicaContext:
+    """What a session works with and did not make; ``leading`` is asked before every act."""
 
     connection: Connection
     config: Config
@@ -85,33 +84,39 @@ class Tools:
     leading: Callable[[], bool]
     counts: Counts
     ledgers: LedgerCounts
-    told: Callable[[Decision], None]
+    on_decision: Callable[[Decision], None]
     """Hears of each decision, before it is carried out."""
 
 
-class Term(FeedListener):
+class LeaderSession(FeedListener):
     """The feed, those who act and those who publish, from the time this replica leads until it does not."""
 
-    def __init__(self, tools: Tools, engine: Engine) -> None:
-        self._tools, self.engine = tools, engine
-        self.feed = LiveFeed(tools.mirror, engine, self, tools.clock, tools.watches.away)
-        self.gate = tools.watches.gate
-        term = TermContext(
-            tools.connection, tools.config.kube, self.feed, tools.recorder, tools.clock, tools.leading, self.gate
+    def __init__(self, replica: ReplicaContext, engine: Engine) -> None:
+        self._replica, self.engine = replica, engine
+        self.feed = LiveFeed(replica.mirror, engine, self, replica.clock, replica.watches.away)
+        self.gate = replica.watches.gate
+        session = SessionContext(
+            replica.connection,
+            replica.config.kube,
+            self.feed,
+            replica.recorder,
+            replica.clock,
+            replica.leading,
+            self.gate,
         )
-        self.ledger = LedgerWriter(term, tools.ledgers, lambda: self.actor.at_work, lambda: self.actor.latest)
-        self.actor = Actor(term, tools.counts, self.ledger.before_eviction)
-        self.mover = Relocator(term, tools.counts, self.ledger.before_eviction)
-        self.reporter = ConditionWriter(term)
-        groups = GroupConditionWriter(term, lambda uid: uid in self.actor.nominations)
-        self._statuses = (QuotaStatusWriter(term), groups)
+        self.ledger = LedgerWriter(session, replica.ledgers, lambda: self.actor.at_work, lambda: self.actor.latest)
+        self.actor = Actor(session, replica.counts, self.ledger.before_eviction)
+        self.mover = Relocator(session, replica.counts, self.ledger.before_eviction)
+        self.reporter = ConditionWriter(session)
+        groups = GroupConditionWriter(session, lambda uid: uid in self.actor.nominations)
+        self._statuses = (QuotaStatusWriter(session), groups)
         targets = self.feed.controllers.targets
-        self.states = StateEvents(tools.recorder.record, engine, targets, tools.clock)
-        self._short_lives = ShortLives(tools.recorder.record, engine)
-        self._housekeeper = Housekeeper(term, self.reporter, self.ledger, self.states)
+        self.states = StateEvents(replica.recorder.record, engine, targets, replica.clock)
+        self._short_lives = ShortLives(replica.recorder.record, engine)
+        self._housekeeper = Housekeeper(session, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
         self._rivals = Rivals()
-        self._turns = Turns(tools.config.kube.pass_budget)
+        self._turns = Turns(replica.config.kube.pass_budget)
         self._parts = 0
         self._next_look = 0.0
         self._alarm: asyncio.TimerHandle | None = None
@@ -120,27 +125,26 @@ class Term(FeedListener):
 
     def take_over(self, ledgers: Mapping[str, Availability]) -> None:
         """Tell the engine all that is known; from now on it hears of changes. ``ledgers`` by their controllers' UID."""
-        barrier = self._tools.mirror.barrier
+        barrier = self._replica.mirror.barrier
         for found in tuple(barrier.aside.values()):  # while nobody led
             self._tell_of(found)
-        barrier.tell = self._tell_of
+        barrier.on_set_aside = self._tell_of
         take_over(self.feed, ledgers, self.actor.adopt)
-        self._tools.mirror.follow(self.feed)
+        self._replica.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}
         given_up = [key for key, one in known.items() if one.status.given_up is not None]
         self.states.knew(((key, one.status.state) for key, one in known.items()), given_up)
         # The oldest first, or some are never written.
-        for key, one in sorted(known.items(), key=lambda pair: pair[1].status.at or 0.0):
+        for key in sorted(known, key=lambda key: known[key].status.at or 0.0):
             self.ledger.knows(key)
-            self.ledger.found(key, one)
         self._work.set()
 
     def _tell_of(self, found: SetAside) -> None:
         """Who wrote an object that nobody can use should know."""
         if found.about.name:
-            self._tools.recorder.record(
-                found.about, UNUSABLE, f"set aside until it changes: {found.problem}", event_type="Warning",
+            self._replica.recorder.record(
+                found.about, UNUSABLE, f"ignored until it changes: {found.problem}", event_type="Warning",
                 action="Reading",
             )  # fmt: skip
 
@@ -183,7 +187,7 @@ class Term(FeedListener):
 
     def only_keeps(self, target: Target, why: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
-        self._tools.recorder.record(reference, CLASS_LOST, why, event_type="Warning", action="Promising")
+        self._replica.recorder.record(reference, CLASS_LOST, why, event_type="Warning", action="Promising")
 
     def rival(self, pod: FedPod) -> None:
         self._rivals.see(pod.pod)
@@ -201,7 +205,7 @@ class Term(FeedListener):
 
         Raises :class:`LeadershipLost`, and where others may lead and this replica cannot decide :class:`GaveWay`.
         """
-        loop, watchdog = asyncio.get_running_loop(), self._tools.config.scheduler.watchdog
+        loop, watchdog = asyncio.get_running_loop(), self._replica.config.scheduler.watchdog
         longest = watchdog
         while True:
             alarm = loop.call_later(longest, self._work.set)  # cheaper than a task that waits with a timeout
@@ -210,18 +214,18 @@ class Term(FeedListener):
             longest = watchdog
             self._work.clear()
             await asyncio.sleep(0)  # whatever arrived at the same time takes part
-            await self._tools.watches.whole_lists()
+            await self._replica.watches.whole_lists()
             self._must_lead()
-            self._tools.watches.look_for_dead()
-            if stale := self._tools.watches.stale():
-                if self._tools.config.kube.leader_election:
+            self._replica.watches.look_for_dead()
+            if stale := self._replica.watches.stale():
+                if self._replica.config.kube.leader_election:
                     raise GaveWay(stale)
                 continue
             if self.engine.anybody_waits():
                 self._look_again(everybody=False)
             else:
                 self._look_again_at_leisure(loop)
-            if not self.engine.anybody_waits() and not self.engine.is_to_plan(self._tools.clock()):
+            if not self.engine.anybody_waits() and not self.engine.is_to_plan(self._replica.clock()):
                 continue
             began = work_seconds()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known
@@ -229,16 +233,16 @@ class Term(FeedListener):
             took = work_seconds() - began
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes
-            longest = min(watchdog, self.engine.until_crossing(self._tools.clock()) + LATER)
+            longest = min(watchdog, self.engine.until_crossing(self._replica.clock()) + LATER)
 
     def _must_lead(self) -> None:
-        if not self._tools.leading():
+        if not self._replica.leading():
             raise LeadershipLost("the lease is lost")
 
     def _pass(self) -> Generator[None, None, None]:
         """One pass and what follows from it, part by part. Nothing follows where the lease is lost or we are told to
         end meanwhile; then the engine is left as it is after a pass, for who writes ledgers."""
-        engine, clock = self.engine, self._tools.clock
+        engine, clock = self.engine, self._replica.clock
         self.feed.network.refresh(clock())
         outcome = yield from self._counted(engine.run_in_parts(clock(), self._turns.allowance))
         if outcome.problem:
@@ -246,7 +250,7 @@ class Term(FeedListener):
         self.actor.expect(outcome.decisions)
         for decision in outcome.decisions:
             self._must_lead()
-            self._tools.told(decision)
+            self._replica.on_decision(decision)
             self._carry_out(decision)
             yield
         self._look_again(everybody=True)
@@ -270,7 +274,7 @@ class Term(FeedListener):
         while True:
             await asyncio.sleep(TOGETHER / TOLD_A_SECOND if in_turn else LOOK_SECONDS)
             await self.gate.passed()
-            if self.engine.count_waiting() <= FEW or not self._tools.leading():
+            if self.engine.count_waiting() <= FEW or not self._replica.leading():
                 in_turn.clear()
                 continue
             in_turn = in_turn or self.engine.waiting()
@@ -315,7 +319,7 @@ class Term(FeedListener):
     def _look_again(self, *, everybody: bool) -> None:
         """Pods whose places are kept may find better ones: before a pass the most important, after it all of them."""
         for decision in self.actor.look_again(everybody=everybody):
-            self._tools.told(decision)
+            self._replica.on_decision(decision)
 
     def _look_again_at_leisure(self, loop: asyncio.AbstractEventLoop) -> None:
         """The same where no pass follows, for a tenth of the time at most; what happens meanwhile calls for one look.

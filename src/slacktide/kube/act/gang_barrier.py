@@ -21,7 +21,7 @@ class _Pending:
     waiting: int = 0
 
 
-class Muster:
+class GangBarrier:
     """Decisions about pods of groups that are on their way to be bound."""
 
     def __init__(self, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What all who act and publish during one term of leadership have in common."""
+"""What all who act and publish during a leader's session have in common."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from slacktide.kube.publish.events import EventRecorder
 
 
 @dataclass(frozen=True)
-class TermContext:
-    """A term's connection, feed and clock; ``leading`` is asked before every act, and only while ``gate`` is open may
-    the engine be told or asked about what a pass changes."""
+class SessionContext:
+    """A session's connection, feed and clock; ``leading`` is asked before every act, and only while ``gate`` is open
+    may the engine be told or asked about what a pass changes."""
 
     connection: Connection
     settings: KubeSettings
