@@ -18,21 +18,20 @@ class FirstFit:
     def decide(self, view: View, now: float) -> Plan:  # noqa: ARG002
         """Must be deterministic. If you need chance, take it from ``view.random``. ``now`` is in seconds."""
         free = view.free  # a copy, shape (hosts, resources): what this plan takes is taken off here
-        taken: dict[int, list[int]] = {}  # hosts that this plan gives to an anti-affine job
+        taken: dict[int, list[int]] = {}  # hosts that this plan gives to each job
         binds: list[Bind] = []
         holds: list[Hold] = []
         left = np.arange(len(view.waiting))  # places in view.waiting, by admission
         while len(left):
             row, demand = int(view.waiting[left[0]]), view.demands[left[0]]
             fits = view.allowed(row) & (free >= demand).all(axis=1)
-            job = int(view.workload.job[row]) if view.workload.anti_affinity[row] else None
-            if job is not None:
+            job = int(view.workload.job[row])
+            if view.workload.anti_affinity[row]:
                 fits[taken.get(job, [])] = False
             if fits.any():
                 host = int(fits.argmax())
                 free[host] -= demand
-                if job is not None:
-                    taken.setdefault(job, []).append(host)
+                taken.setdefault(job, []).append(host)
                 binds.append(Bind(row, host, reason=f"{view.hosts.names[host]} is the first with room"))
                 left = left[1:]
             else:  # nor is there one for who asks for as much: in one pass room only becomes less

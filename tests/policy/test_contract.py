@@ -115,7 +115,8 @@ def allowed_anew(view: View, row: int) -> NDArray[np.bool_]:
     kind = tb["kinds"][tb["instances"]["kind"][row]]
     found = []
     for h, host in enumerate(tb["hosts"]):
-        siblings = tb["slots"][h]["job"][: host["count"]] == kind["job"] if kind["job"] >= 0 else np.zeros(1)
+        slots = tb["slots"][h][: host["count"]]
+        siblings = slots["job"] == kind["job"] if kind["job"] >= 0 else np.zeros(1)
         found.append(tb["allowed"][kind["term"], host["group"]] and not host["down"] and not siblings.any())
     return np.array(found, np.bool_)
 
@@ -123,6 +124,9 @@ def allowed_anew(view: View, row: int) -> NDArray[np.bool_]:
 @pytest.mark.parametrize("seed", range(6))
 def test_hosts_that_are_allowed_are_so_in_each_pass_and_nobody_writes_over_them(seed: int, tmp_path: Path) -> None:
     one = cluster(6000 + seed, requests=25).with_(policy={"name": named("FirstFit", tmp_path)})
+    chance = np.random.default_rng(seed)  # some of a job keep away from all of it, others do not
+    apart = one.workload.anti_affinity & (chance.random(len(one.workload)) < 0.5)
+    one = replace(one, workload=replace(one.workload, anti_affinity=apart))
     hopeless = jobs = 0
     for stepper in passes_due(one, tmp_path):
         view = stepper.view(float(stepper.tb.control["now"]))

@@ -130,8 +130,8 @@ def storage_class(name: str = "slow", provisioner: str = "example.com/disk", **f
     return decoded(STORAGE_CLASS, body | fields)
 
 
-def index_of_labels(*keys: str, **settings: Any) -> ConstraintIndex:
+def index_of_labels(*keys: str) -> ConstraintIndex:
     """An index of pods' constraints that knows a node with labels of these keys."""
-    index = ConstraintIndex(**settings)
+    index = ConstraintIndex()
     index.on_node_update(None, view_of(node("labelled", dict.fromkeys(keys, "v")), Ownership(all_nodes=True)))
     return index

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.drive.apply_plan import metric_in_queue, metric_on_host, spared, welcoming
 from slacktide.kernels.tables.arrays import Tables
-from slacktide.kernels.tables.schema import DONE, LEAVING, PLACED, WAITING
+from slacktide.kernels.tables.schema import DONE, PLACED, WAITING
 from slacktide.model import Hosts, Workload
 
 
@@ -68,10 +68,11 @@ class Masks:
         return mask
 
     def of_job(self, tb: Tables, job: int) -> NDArray[np.int64]:
-        """Rows of an anti-affine job."""
+        """Rows of a job that one which keeps away from its own siblings must not be beside."""
         rows = self._of_job.get(job)
         if rows is None:
-            rows = self._of_job[job] = np.flatnonzero(tb["kinds"]["job"][tb["instances"]["kind"]] == job)
+            of = tb["member"] if len(tb["member"]) else tb["kinds"]["job"][tb["instances"]["kind"]]
+            rows = self._of_job[job] = np.flatnonzero(of == job)
         return rows
 
     def refresh(self, tb: Tables) -> None:
@@ -167,8 +168,7 @@ class View:
         mask = mask.copy()
         if job >= 0:
             siblings = tb["instances"][self.masks.of_job(tb, job)]
-            state = siblings["state"]
-            mask[siblings["host"][(state == PLACED) | (state == LEAVING)]] = False
+            mask[siblings["host"][siblings["state"] == PLACED]] = False
         if conditions:
             welcoming(tb.state, number, mask)
         mask.flags.writeable = False

@@ -38,6 +38,9 @@ from slacktide.state.windows import FIRST_OUTAGES
 FIRST = ("cpu", "memory", "pods")
 """Resources that every cluster has; the scores look at the first two."""
 
+FEW_MARKS = 4096
+"""Up to so many rows of marks none are dropped."""
+
 SHARED = 16
 """So many times as many specs as there are kinds are known by their identity, at most."""
 
@@ -66,6 +69,7 @@ class Growing(ServiceClasses):
         self._affinity = affinity_tables.AffinityRows()
         self._specs: list[Spec] = []  # of each kind
         self._carriers: dict[str, list[int]] = {}  # kinds by the marks that they carry
+        self._carried_marks = 0  # rows of marks that kinds have
         self._counted = self._tallied = 0  # counters and tallies that are in the tables
         self._domains_known = 0  # topologies that are
         self.foreign_marks: dict[str, tuple[int, tuple[str, ...]]] = {}
@@ -293,7 +297,7 @@ class Growing(ServiceClasses):
         self.terms = {Term(): 0}
         self.counters = affinity_tables.Counters()
         self._carriers.clear()
-        self._affinity = affinity_tables.AffinityRows()
+        self._affinity, self._carried_marks = affinity_tables.AffinityRows(), 0
         self.tb.put("kinds", np.zeros(0, schema.KIND))
         self.tb.put("demand", np.zeros((0, len(self.resources)), np.int64))
         self.network.forget_shapes(self.tb)
@@ -344,10 +348,15 @@ class Growing(ServiceClasses):
     def _enter_affinity(self, number: int, placement: Placement) -> None:
         for name, value in affinity_tables.add_kind(self._affinity, placement, self.counters, self.terms).items():
             self.tb["kinds"][name][number] = value
+        self._carried_marks += int(self.tb["kinds"]["marks"][number])
         self._rewrite = True
 
     def _write_affinity(self) -> None:
-        """Only what is new: of a kind that others' terms change again and again the rest is long."""
+        """Only what is new: of a kind that others' terms change again and again the rest is long. Rows of marks that
+        were entered again are dropped once they are more than half."""
+        marks = self._affinity.place("marks", 0)["marks_at"]
+        if marks > 2 * self._carried_marks + FEW_MARKS:
+            self._enter_all_affinity()
         for name, rows in self._affinity.arrays().items():
             begin = self._affinity.entered[name]
             self._lengthen(name, begin + len(rows))
@@ -444,9 +453,7 @@ class Growing(ServiceClasses):
 
     def _count_anew(self) -> None:
         """Domains and tallies, from what is on the hosts, and all that kinds ask of neighbours."""
-        self._affinity = affinity_tables.AffinityRows()
-        for number, spec in enumerate(self._specs):
-            self._enter_affinity(number, spec.placement)
+        self._enter_all_affinity()
         self._counted = self._tallied = 0
         self.tb.put("domain", np.zeros((0, len(self.tb["hosts"])), np.int32))
         for name in ("counters", "tallies"):
@@ -454,6 +461,14 @@ class Growing(ServiceClasses):
         self._domains_known = 0
         self._count_more()
         self._write_affinity()
+
+    def _enter_all_affinity(self) -> None:
+        """What all kinds ask for, without rows that no kind has any more."""
+        self._affinity, self._carried_marks = affinity_tables.AffinityRows(), 0
+        for name in affinity_tables.RECORDS:
+            self.tb.put(name, self.tb[name][:0])
+        for number, spec in enumerate(self._specs):
+            self._enter_affinity(number, spec.placement)
 
     def _count_more(self) -> None:
         """Domains and tallies of counters that are not in the tables yet."""
@@ -492,6 +507,7 @@ class Growing(ServiceClasses):
             counters = self.counters.of_marks(self._specs[kind].placement)
             if len(counters) != self.tb["kinds"]["marks"][kind]:
                 self._rewrite = True
+                self._carried_marks += len(counters) - int(self.tb["kinds"]["marks"][kind])
                 for name, value in affinity_tables.add_marks(self._affinity, counters).items():
                     self.tb["kinds"][name][kind] = value
             found[kind] = counters[bisect_left(counters, known) :]

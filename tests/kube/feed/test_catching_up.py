@@ -12,10 +12,11 @@ from kube.act.backstage import Backstage, played
 from kube.feed.test_blame import World
 from slacktide.engine.core.operations import Operation
 from slacktide.kube.feed.catching_up import BEHIND, FEW, CatchingUp
-from slacktide.kube.resources.objects import POD
+from slacktide.kube.resources.objects import NAMESPACE, POD
 from support import made_objects
 
 MANY = FEW + 20
+both = pytest.mark.parametrize("in_turn", [False, True], ids=["at-once", "in-turn"])
 
 
 def away(key: str = "kubernetes.io/hostname", absent: str = "x") -> dict[str, Any]:
@@ -179,3 +180,68 @@ def test_a_leader_looks_at_them_in_slices(fails: bool, monkeypatch: pytest.Monke
             task.cancel()
 
     played(play)
+
+
+ON_C: dict[str, Any] = {"nodeSelector": {"kubernetes.io/hostname": "c"}}
+
+
+@both
+def test_who_waits_is_not_placed_beside_one_that_runs_and_keeps_away_from_all(in_turn: bool) -> None:
+    town = Town()
+    town.feed.catching_up.in_turn = in_turn
+    town.single("waits", **ON_C)
+    town.single("foreign", "c", scheduler="else", **away())
+    assert town.places() == {}
+
+
+@both
+@pytest.mark.parametrize("node", ["c", ""], ids=["runs", "waits"])
+def test_terms_over_a_label_that_a_node_gets_hold_at_once(node: str, in_turn: bool) -> None:
+    """Those of a pod on it, for who waits; and those of one that waits itself, about all who are on it."""
+    town = Town()
+    town.feed.catching_up.in_turn = False
+    town.single("bad", node, **away(key="rack"))
+    town.single("waits" if node else "runs", "" if node else "c", **ON_C)
+    town.feed.catching_up.in_turn = in_turn
+    labels = {"node-restriction.kubernetes.io/slacktide": "true", "kubernetes.io/hostname": "c", "rack": "r"}
+    amounts = {"cpu": "500", "memory": "8Gi", "pods": "500"}
+    town.mirror.on_node_update(made_objects.node("c", labels=labels, allocatable=amounts))
+    assert "c" not in town.places().values()
+
+
+@both
+def test_terms_about_namespaces_hold_at_once_when_a_namespace_is_another(in_turn: bool) -> None:
+    town = Town()
+    town.feed.catching_up.in_turn = False
+    near = away()
+    [term] = near["affinity"]["podAntiAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
+    term["namespaceSelector"] = {"matchLabels": {"team": "x"}}
+    town.single("bad", "c", **near)
+    town.single("waits", **ON_C)
+    town.feed.catching_up.in_turn = in_turn
+    body = {"metadata": {"name": "default", "labels": {"team": "x"}}}
+    town.mirror.on_namespace_update(made_objects.decoded(NAMESPACE, body))
+    assert town.places() == {}
+
+
+def test_one_that_waits_and_gets_terms_about_all_waits_for_them() -> None:
+    town = Town()
+    town.single("bad", **ON_C)
+    for number in range(5):
+        town.single(f"q{number}", "c")
+    assert town.engine.waiting() == ["bad"]
+    town.single("bad", **away(), **ON_C)
+    assert town.feed.pods["bad"].problem == BEHIND
+    assert town.places() == {}
+    town.catch_up()
+    assert town.feed.pods["bad"].problem == ""
+    assert town.engine.waiting() == ["bad"]
+    assert town.places() == {}, "others are on that node"
+
+
+def test_nobody_is_held_for_what_an_earlier_event_put_behind() -> None:
+    town = Town()
+    town.single("foreign", "c", scheduler="else", **away())
+    assert not town.feed.catching_up.is_over
+    town.single("next", **away("kubernetes.io/hostname", "own"))
+    assert "next" in town.engine.waiting()

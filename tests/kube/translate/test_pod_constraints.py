@@ -56,7 +56,7 @@ def test_anti_affinity_works_both_ways() -> None:
 
 
 def test_preferences_work_both_ways_and_required_affinity_attracts_a_little() -> None:
-    book = index_of_labels("zone", "host", "kubernetes.io/hostname", hard_affinity_weight=1)
+    book = index_of_labels("zone", "host", "kubernetes.io/hostname")
     liked, fond, bound = web(), pod("fond", affinity=rather(7)), pod("bound", affinity={
         "podAffinity": {REQUIRED: [{"topologyKey": "zone", "labelSelector": WEB}]},
     })  # fmt: skip

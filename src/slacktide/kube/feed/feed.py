@@ -453,7 +453,8 @@ class Feed(Changes, ABC):
             return True  # its binding is on the way
         if self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
             pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
-            if pod.key:
+            if pod.key:  # it has changed, and had its turn before
+                pod.queue = fed_pod.UNSCHEDULABLE
                 self.engine.sleep(pod.uid)
             return True
         if gated(pod.pod):

@@ -115,9 +115,9 @@ class Barrier:
         return told
 
     def _guarded(self, call: Callable[..., None]) -> Callable[..., None]:
-        def guarded(*args: Any) -> None:
+        def guarded(*args: Any, **keywords: Any) -> None:
             try:
-                call(*args)
+                call(*args, **keywords)
             except Exception as error:
                 self.failed(self._about, error)
 

@@ -115,6 +115,10 @@ class TopologySpreadConstraint(Part, frozen=True):
     match_label_keys: tuple[str, ...] = ()
 
 
+class SystemSpread(TopologySpreadConstraint, frozen=True, tag="system"):
+    """One that kube-scheduler adds by default: nodes without the keys of the others count for it all the same."""
+
+
 class SchedulingGate(Part, frozen=True):
     """A pod with any of these is not to be scheduled yet."""
 

@@ -13,7 +13,7 @@ import msgspec
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.metadata import LabelSelector
-from slacktide.kube.resources.objects import Pod, Service, TopologySpreadConstraint
+from slacktide.kube.resources.objects import Pod, Service, SystemSpread, TopologySpreadConstraint
 from slacktide.kube.translate.owners import controlling
 from slacktide.kube.translate.pod_terms import check_spread
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -25,8 +25,8 @@ EXPECTED = (
     "without labelSelector"
 )
 _SYSTEMS = (
-    TopologySpreadConstraint(3, "kubernetes.io/hostname", "ScheduleAnyway"),
-    TopologySpreadConstraint(5, "topology.kubernetes.io/zone", "ScheduleAnyway"),
+    SystemSpread(3, "kubernetes.io/hostname", "ScheduleAnyway"),
+    SystemSpread(5, "topology.kubernetes.io/zone", "ScheduleAnyway"),
 )
 
 

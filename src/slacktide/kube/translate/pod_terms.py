@@ -11,7 +11,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from slacktide.kube.client.metadata import LabelSelector
-from slacktide.kube.resources.objects import Pod, PodAffinity, PodAffinityTerm, Toleration, TopologySpreadConstraint
+from slacktide.kube.resources.objects import (
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    SystemSpread,
+    Toleration,
+    TopologySpreadConstraint,
+)
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
 from slacktide.kube.translate.declared_features import feature_conditions
 from slacktide.kube.translate.pod_resources import ANY_ADDRESS
@@ -251,11 +258,13 @@ def _spread(pod: Pod, terms: PodTerms) -> None:
         check_spread(one)
     for action in ("DoNotSchedule", "ScheduleAnyway"):
         among = [one for one in constraints if one.when_unsatisfiable == action]
-        keys = tuple(Constraint(key, "exists") for key in sorted({one.topology_key for one in among}))
+        together = {one.topology_key for one in among if not isinstance(one, SystemSpread)}
+        keys = tuple(Constraint(key, "exists") for key in sorted(together))
         for one in among:
             selector = _spread_selector(pod, one)
             counted = TermEffect("counted", (PodSelection(selector, (pod.metadata.namespace,)),))
-            topology = Topology(one.topology_key, Term((*keys, *_included(pod, one, terms))))
+            needed = (Constraint(one.topology_key, "exists"),) if isinstance(one, SystemSpread) else keys
+            topology = Topology(one.topology_key, Term((*needed, *_included(pod, one, terms))))
             # kube-scheduler counts no pod for an empty selector; then no node has too many.
             counts = not (selector.nothing or selector.everything)
             if counts:
