@@ -201,7 +201,7 @@ def test_a_score_of_ones_own_decides_like_the_built_in_one(tmp_path: Path) -> No
     for seed in range(3100, 3106):
         one = cluster(seed)
         own = one.with_(policy={"score": f"{tmp_path}/mine.py:score"})
-        assert decisions_of(core(own, tmp_path)) == decisions_of(core(own.without("free_index"), tmp_path))
+        assert decisions_of(core(own, tmp_path)) == decisions_of(core(own.naively(), tmp_path))
     requests = [Request(GOLD, admission=float(k)) for k in range(6)]
     one = small(requests, machines(4.0, 2.0, 8.0), end=20.0, policy={"score": "least-requested"})
     own = one.with_(policy={"score": f"{tmp_path}/mine.py:score"})

@@ -98,11 +98,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
     "equality/test_request_windows.py::test_core_and_twin_agree_where_outages_become_one": (
         "window_outages.unite_nearest",
     ),
-    "equality/test_switches.py::test_an_exact_switch_changes_no_decision": (
-        "search_free.find_free_one_by_one",
-        "waiting_queue.arrange_from_scratch",
-        "waiting_queue.precedes_now",
-    ),
+    "equality/test_switches.py::test_nothing_that_saves_work_changes_a_decision": ("search_free.find_free_one_by_one",),
     "equality/test_switches.py::test_an_inexact_switch_breaks_no_invariant": ("search.look_at_random",),
     "equality/test_switches.py::test_stepwise_and_compiled_runs_are_the_same": (
         "apply_plan.bind",

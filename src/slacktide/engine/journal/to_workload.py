@@ -55,7 +55,7 @@ LEFT_OUT = (
     "time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
     "that did not complete (they never do), and where pods ran when it began."
 )
-"""Said with every result."""
+"""Said where one is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +357,6 @@ def _write_settings(
             end=max(SHORTEST, history.now - history.begin),
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
-            remark=LEFT_OUT,
             **written["simulation"],
         ),
         classes=workload.classes,

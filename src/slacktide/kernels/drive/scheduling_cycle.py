@@ -33,7 +33,7 @@ def find_host(tb: State, entry: Records, mine: float) -> int:
         host = search.look_at_random(tb, k, mine, entry["row"])
     else:
         host = search.look_everywhere(tb, k, mine)
-    if host < 0 and views.rules(tb)["feasible_time"]:
+    if host < 0:
         infeasibility_memo.note_failure(tb, entry, mine, position)
     return host
 

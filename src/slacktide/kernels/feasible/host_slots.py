@@ -386,7 +386,7 @@ def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
 @kernel
 def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
-    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
+    if now < views.hosts(tb)[h]["sorted_until"] and not views.rules(tb)["naive"]:
         return
     if in_force.by_metric(tb):
         sort_by_metric(tb, h, now)

@@ -166,7 +166,7 @@ def earliest_anywhere(tb: State, kind: int, mine: float, fall: float) -> float:
     margin = views.classes(tb)[cls]["margin"]
     if qos_driven.can_wait(tb, cls, mine):
         return now + (mine - margin) / fall - NEAR
-    if mine >= margin and views.rules(tb)["ceilings"]:
+    if mine >= margin:
         return earliest_below_ceilings(tb, mine, fall, margin)
     until = np.inf
     for h in range(len(views.hosts(tb))):

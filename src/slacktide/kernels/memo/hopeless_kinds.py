@@ -28,8 +28,8 @@ def begin(tb: State) -> None:
     """
     control, rules = views.control(tb), views.rules(tb)
     gangs = rules["gang"] or control["grouped"]
-    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs
-    control["leaving"] = 1 if rules["feasible_time"] and not spoken_of else 0
+    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs or rules["naive"]
+    control["leaving"] = 0 if spoken_of else 1
     control["left_at"] = -1
 
 

@@ -39,7 +39,7 @@ def known_since(tb: State, k: int, mine: float) -> int:
     """
     alike = whole(views.kinds(tb)[k]["alike"])
     control, kind = views.control(tb), views.kinds(tb)[alike]
-    if not views.rules(tb)["feasible_time"]:
+    if views.rules(tb)["naive"]:
         return -1
     position = whole(-1)
     tight = kind["loosened"] == control["loosened"]
@@ -67,7 +67,7 @@ def earliest_at_changes(tb: State, kind: int, mine: float, fall: float, position
     margin = views.classes(tb)[cls]["margin"]
     if qos_driven.can_wait(tb, cls, mine):
         return now + (mine - margin) / fall - NEAR
-    by_ceiling = views.rules(tb)["ceilings"] and mine >= margin
+    by_ceiling = mine >= margin
     if by_ceiling:
         until = now + (mine - margin) / fall
     for i in range(position, views.control(tb)["changes"]):
@@ -126,8 +126,6 @@ def note_failure(tb: State, entry: Records, mine: float, position: int) -> None:
         elif entry["request"] >= 0 and in_force.by_metric(tb):
             fall, kink, slop = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
         until = min(kink, lasts_until(tb, k, mine - 2.0 * slop, fall, position))
-        if views.rules(tb)["expiry"] > 0.0:
-            until = max(until, control["now"] + views.rules(tb)["expiry"])
         kind["key"] = in_force.on_path(tb, mine, fall)
         kind["fall"], kind["slop"], kind["until"] = fall, slop, until
         kind["position"] = control["changes"]
@@ -152,4 +150,4 @@ def fails_again(tb: State, k: int, mine: float) -> bool:
     """Whether a kind with rules surely finds no host: one :func:`covers` it, and nothing changed; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[views.kinds(tb)[k]["alike"]]
     unchanged = kind["pass_position"] == control["changes"] and kind["loosened"] == control["loosened"]
-    return views.rules(tb)["feasible_time"] and unchanged and covers(tb, kind, mine)
+    return not views.rules(tb)["naive"] and unchanged and covers(tb, kind, mine)

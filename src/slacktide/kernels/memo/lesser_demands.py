@@ -28,10 +28,8 @@ def applies(tb: State) -> bool:
 
     Not where failures are not exact, nor where one that goes may keep another one, or must take it along.
     """
-    rules = views.rules(tb)
-    exact = rules["relaxed"] >= 1.0 and rules["tolerance"] == 0.0 and rules["expiry"] == 0.0
     each_alone = len(views.budgets(tb)) == 0 and not disruption_limits.any_limits(tb) and not pod_groups.any_whole(tb)
-    return rules["feasible_time"] and exact and each_alone
+    return views.rules(tb)["exact"] and each_alone
 
 
 @leaf

@@ -25,9 +25,10 @@ def begin(tb: State) -> None:
     """A pass begins, of which nobody has failed yet.
 
     Where events are recorded, each pass tells of everybody who is held. On a cluster an event is told without a clock.
+    Where decisions depend on what was looked at before, there is nothing to be learnt of a failure.
     """
     control, rules = views.control(tb), views.rules(tb)
-    wanted = rules["standstill"] and not rules["live"] and not rules["record"] & RECORD_EVENTS
+    wanted = rules["exact"] and not (rules["naive"] or rules["pruning"] or rules["live"] or rules["record"] & RECORD_EVENTS)
     control["still_until"] = np.inf if wanted else -np.inf
     control["late_at"] = np.inf
     control["hopeful"] = 0

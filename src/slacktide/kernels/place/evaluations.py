@@ -70,7 +70,7 @@ def forget(tb: State, at: int) -> None:
 def shown_hopeless(tb: State, h: int, shape: int, cls: int, mine: float) -> bool:
     """Whether bounds show that those eligible on host ``h`` do not suffice; O(resources), now and then more."""
     control = views.control(tb)
-    if not in_force.by_metric(tb) or not views.rules(tb)["ceilings"]:
+    if not in_force.by_metric(tb) or views.rules(tb)["naive"]:
         return False
     control["bounds"] += 1
     if views.classes(tb)[cls]["overloaded"] and lendable.too_little(tb, h, shape, cls, mine, control["now"]):

@@ -163,7 +163,7 @@ def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
     if host["shared"] > 0:
         offer_anything(tb, node, whole(EXACT))  # metrics on it change without its contents
         return
-    if in_force.by_metric(tb) and views.rules(tb)["ceilings"] and host_slots.hopeless(tb, h, cls, mine, now):
+    if in_force.by_metric(tb) and host_slots.hopeless(tb, h, cls, mine, now):
         return
     host_slots.sort_victims(tb, h, now)
     number = whole(0)

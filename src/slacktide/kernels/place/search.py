@@ -40,7 +40,7 @@ def evaluate_everywhere(tb: State, at: int, kind: int, mine: float) -> None:
     """Evaluate all hosts into set ``at``; O(instances on them), less where blocks of hosts have bounds."""
     control, limits, count = views.control(tb), views.shared_limit(tb), len(views.hosts(tb))
     shape, cls = whole(views.kinds(tb)[kind]["shape"]), whole(views.kinds(tb)[kind]["cls"])
-    blocks = views.rules(tb)["ceilings"] and views.classes(tb)[cls]["overloaded"]
+    blocks = views.classes(tb)[cls]["overloaded"] and not views.rules(tb)["naive"]
     h = whole(0)
     while h < count:
         if blocks and h % lendable.BLOCK == 0:
@@ -173,7 +173,7 @@ def look_everywhere(tb: State, kind: int, mine: float) -> int:
         return -1
     bring_metrics_up_to_date(tb)
     cls = whole(views.kinds(tb)[kind]["cls"])
-    if rules["ceilings"] and views.classes(tb)[cls]["overloaded"]:
+    if views.classes(tb)[cls]["overloaded"] and not rules["naive"]:
         control["bounds"] += 1
         if lendable.nobody_lends(tb, whole(views.kinds(tb)[kind]["shape"]), cls, mine):
             return -1

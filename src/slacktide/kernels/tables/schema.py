@@ -257,7 +257,6 @@ RULES = np.dtype(
         ("end", "f8"),
         ("tolerance", "f8"),
         ("relaxed", "f8"),
-        ("expiry", "f8"),
         ("fastest", "f8"),  # the largest slope of any class's running metric
         ("seed", "u8"),
         ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
@@ -283,15 +282,11 @@ RULES = np.dtype(
         ("queue_limit", "i8"),
         ("accounting", "i8"),
         ("lost", "i8"),
-        ("free_index", "i8"),
         ("shared", "i8"),
-        ("feasible_time", "i8"),
-        ("ceilings", "i8"),
-        ("sorted_hosts", "i8"),
-        ("large", "i8"),  # instances on hosts from which on a request is large, 0: none is
-        ("static_order", "i8"),
-        ("standstill", "i8"),
+        ("large", "i8"),  # instances on hosts from which on a request is large
         ("pruning", "i8"),
+        ("naive", "i8"),  # every host is looked at for every request, as tests compare
+        ("exact", "i8"),  # every host that could serve is looked at, and for the metric in question
         ("levels", "i8"),
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
