@@ -5,9 +5,9 @@
 Two cases, each with half as many preemptions as the large request has instances, all in one pass. ``preempts``: of a
 gold request that comes at 10 s half the instances find room, each of the others preempts a bronze instance.
 ``preempted``: gold instances that come at 10 s preempt half of a bronze request. The request is measured
-independently (each instance by its own ledger, as requests of one instance are), concurrently and aggregated. Seconds are processor seconds: of the whole run,
-and of the instant at which they meet (the run less one that ends before it). Ratios are to ``independent``, within
-a repetition.
+independently (each instance by its own ledger, as requests of one instance are), concurrently and aggregated.
+Seconds are processor seconds: of the whole run, and of the instant at which they meet (the run less one that ends
+before it). Ratios are to ``independent``, within a repetition.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@
     python bench/switches.py [--repeats 5] [--policy NAME ...] [--end 3600]
 
 For the priority policy and for qos-driven with ``better`` and ``needed`` (preset published), the runs with all
-switches at their defaults, and with each of them turned. Processor seconds are of the simulation alone, decision log kept;
-they are medians, but a run that takes longer than
-ten seconds is not repeated. Decisions are compared by a hash over the whole decision log: instants, requests,
-hosts and victims; what came of them stands in a line only where they are others (of gold where it is not fulfilled).
-Needs the published inputs.
+switches at their defaults, and with each of them turned. Processor seconds are of the simulation alone, decision log
+kept; they are medians, but a run that takes longer than ten seconds is not repeated. Decisions are compared by a hash
+over the whole decision log: instants, requests, hosts and victims; what came of them stands in a line only where they
+are others (of gold where it is not fulfilled). Needs the published inputs.
 """
 
 from __future__ import annotations

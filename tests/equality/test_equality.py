@@ -16,7 +16,7 @@ from slacktide.model import APPROACHES
 from slacktide.sim import run
 from slacktide.sim.startup import delays
 from support.clusters import POLICIES_WITH_RULES, cluster
-from support.runs import compare, core, twin
+from support.runs import compare, core, everything, twin
 
 CLUSTERS = 1000
 

@@ -99,7 +99,6 @@ def test_a_large_request_takes_the_work_of_as_many_single_instances(case: Case, 
 
 def test_the_work_would_grow_with_the_square_of_its_size_otherwise(tmp_path: Path) -> None:
     once, twice = (
-        core(meeting("preempted", "aggregated", size).telling(ALWAYS), tmp_path).operations
-        for size in (400, 800)
+        core(meeting("preempted", "aggregated", size).telling(ALWAYS), tmp_path).operations for size in (400, 800)
     )
     assert twice > 3 * once

@@ -40,7 +40,7 @@ def test_core_and_twin_agree(triage: bool, several: bool, windowed: bool, tmp_pa
 
 
 @windows
-def test_an_exact_switch_changes_no_decision(windowed: bool, tmp_path: Path) -> None:
+def test_what_saves_work_changes_no_decision(windowed: bool, tmp_path: Path) -> None:
     for seed in range(7100, 7140):
         one = with_past(cluster(seed, several=seed % 2 == 1), seed)
         one = one.windowed() if windowed else one

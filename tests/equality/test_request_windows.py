@@ -66,7 +66,7 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
     assert preempting >= 10, "clusters without contention prove little"
 
 
-def test_an_exact_switch_changes_no_decision_of_requests_with_windows(tmp_path: Path) -> None:
+def test_what_saves_work_changes_no_decision_of_requests_with_windows(tmp_path: Path) -> None:
     for seed in range(2000, 2060):
         one = cluster(seed, several=True, neighbours=seed % 2 == 1).windowed()
         one = one.triaged() if seed % 3 == 0 else one
@@ -74,7 +74,7 @@ def test_an_exact_switch_changes_no_decision_of_requests_with_windows(tmp_path: 
         assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, several=True).windowed()"
 
 
-def test_exact_switches_change_nothing_on_middle_clusters_with_windows(tmp_path: Path) -> None:
+def test_what_saves_work_changes_nothing_on_middle_clusters_with_windows(tmp_path: Path) -> None:
     for seed in range(2100, 2112):
         one = cluster(seed, largest=40, requests=300, several=True).windowed()
         plain = everything(core(one.naively(), tmp_path))

@@ -52,7 +52,10 @@ def test_the_last_one_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.yaml", "qos: {alpha: 22.5, margin: 5}\nsimulation: {seed: 3, end: 3600}\noptimize: {shared_evaluations: no}\n"),
+        (
+            "a.yaml",
+            "qos: {alpha: 22.5, margin: 5}\nsimulation: {seed: 3, end: 3600}\noptimize: {shared_evaluations: no}\n",
+        ),
         ("a.toml", "optimize.shared_evaluations=false\n[qos]\nalpha=22.5\nmargin=5\n[simulation]\nseed=3\nend=3600\n"),
         (
             "a.json",

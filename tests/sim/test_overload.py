@@ -61,9 +61,7 @@ def availabilities(
     return delivered
 
 
-def place_taken_at(
-    classes: tuple[ServiceClass, ...], of: tuple[int, ...], recovery: float = 3600.0
-) -> float:
+def place_taken_at(classes: tuple[ServiceClass, ...], of: tuple[int, ...], recovery: float = 3600.0) -> float:
     """When the second of these requests, a second apart, takes the only place from the first, seconds.
 
     ``of``: the class of each. Nobody is preempted within 50 s, and there is no floor.

@@ -255,7 +255,7 @@ def test_core_and_twin_agree_on_a_few_small_clusters_where_demands_change(severa
 
 
 @both
-def test_no_exact_switch_changes_a_decision_where_demands_change(several: bool, tmp_path: Path) -> None:
+def test_what_saves_work_changes_no_decision_where_demands_change(several: bool, tmp_path: Path) -> None:
     for seed in range(2000, 2040):
         one = cluster(seed, several=several, neighbours=seed % 2 == 1, resizes=True)
         plain = everything(core(one.naively(), tmp_path))

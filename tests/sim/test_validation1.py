@@ -92,7 +92,7 @@ def test_core_and_twin_decide_alike(name: str, policy: str) -> None:
     assert compare(result, simulate(workload, hosts, wanted, delays, delays)) is None
 
 
-def test_an_exact_switch_changes_no_decision(tmp_path: Any) -> None:
+def test_what_saves_work_changes_no_decision(tmp_path: Any) -> None:
     workload, hosts = files()
     wanted = config("published")
     hot = tuple(delays_of(wanted.startup.hot))

@@ -63,6 +63,7 @@ TERMS = (
 POLICIES_WITH_RULES = tuple(name for name, one in builtin.POLICIES.items() if not one.score)
 """Built-in policies but those that are a score. Clusters are drawn from the first three only, and stay as they are."""
 
+
 @dataclass(frozen=True)
 class Cluster:
     """A workload on hosts under settings; ``hot`` and ``cold`` are start-up delays, seconds."""

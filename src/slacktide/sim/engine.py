@@ -29,8 +29,8 @@ from slacktide.qos.windows import worst_window
 from slacktide.sim import failures, startup
 from slacktide.sim.observing import Observer, Watch
 from slacktide.sim.result import Columns, RunResult
+from slacktide.sim.startup import triggers
 from slacktide.sim.stepwise import Stepper
-from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
 from slacktide.state.growing_arrays import RECORDERS, grow, lengthen
 from slacktide.state.layout import parts

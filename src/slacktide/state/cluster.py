@@ -45,9 +45,7 @@ ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schem
 
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
-ON_GRID = (
-    *("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "recreation"),
-)
+ON_GRID = ("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "recreation")
 """Rules that are times."""
 
 NETWORK = "network"

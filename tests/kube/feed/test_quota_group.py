@@ -133,7 +133,9 @@ def test_each_change_leads_to_what_it_would_be_from_the_beginning(seed: int) -> 
 
 def test_a_line_that_is_filled_is_as_one_by_one() -> None:
     chance = random.Random(3)
-    drawn = [(QueuePosition(chance.randrange(9), f"{i}"), (chance.randrange(5), chance.randrange(5))) for i in range(400)]
+    drawn = [
+        (QueuePosition(chance.randrange(9), f"{i}"), (chance.randrange(5), chance.randrange(5))) for i in range(400)
+    ]
 
     def claims() -> list[Claim]:
         return [Claim(cast(FedPod, None), "w", 0.0, drawn[i][1], drawn[i][0], barred=i % 7 == 0) for i in range(400)]

@@ -11,7 +11,7 @@ from slacktide.inputs.columns.cells import format_pairs, parse_pairs
 from slacktide.inputs.columns.instances import LATEST, RequestColumns
 from slacktide.inputs.problems import Problems
 from slacktide.model import Past
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 
 COLUMN = "lost"
 EXPECTED = (

@@ -122,6 +122,6 @@ def metric_in_queue(tb: State, row: int, now: float) -> float:
 
 
 @entry
-def is_lost(tb: State, row: int, mine: float, now: float) -> bool:
-    """Whether a waiting instance with metric ``mine`` is given up where its class is overloaded; O(1)."""
-    return triage.is_lost(tb, row, whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]), mine, now)
+def is_lost(tb: State, row: int, q_j: float, now: float) -> bool:
+    """Whether a waiting instance with metric ``q_j`` is given up where its class is overloaded; O(1)."""
+    return triage.is_lost(tb, row, whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]), q_j, now)

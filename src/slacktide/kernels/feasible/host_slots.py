@@ -377,10 +377,10 @@ def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
 
 
 @leaf
-def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
+def hopeless(tb: State, h: int, cls: int, q_j: float, now: float) -> bool:
     """Whether metrics and ranks on host ``h`` show that nobody is eligible for one of class ``cls``; O(1)."""
     ceiling = views.ceilings(tb)[h]
-    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, mine)
+    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, q_j)
 
 
 @kernel

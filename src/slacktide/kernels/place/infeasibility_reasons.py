@@ -28,7 +28,7 @@ COUNTS = len(TEXTS)
 
 
 @entry
-def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> None:
+def count_hosts(tb: State, row: int, q_j: float, counts: NDArray[np.int64]) -> None:
     """Hosts by obstacle into ``counts`` (COUNTS,), for a waiting instance of this metric, which the plan may move;
     O(all instances)."""
     kind = whole(views.instances(tb)[row]["kind"])
@@ -39,7 +39,7 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
     if with_rules:
         affinity.prepare(tb, kind)
     shape, cls = views.kinds(tb)[kind]["shape"], views.kinds(tb)[kind]["cls"]
-    mine = in_force.standing(tb, row, kind, mine + request_ledger.shift_of(tb, row))
+    q_j = in_force.standing(tb, row, kind, q_j + request_ledger.shift_of(tb, row))
     for h in range(len(views.hosts(tb))):
         host = views.hosts(tb)[h]
         if host["down"]:
@@ -49,9 +49,9 @@ def count_hosts(tb: State, row: int, mine: float, counts: NDArray[np.int64]) -> 
         elif host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
             counts[SIBLING] += 1
         elif with_rules and affinity.rules_at(tb, kind, h) != affinity.HOLD:
-            possible = search_with_rules.choose_either(tb, h, kind, mine, views.control(tb)["now"]) >= 0
+            possible = search_with_rules.choose_either(tb, h, kind, q_j, views.control(tb)["now"]) >= 0
             counts[ROOM if possible else RULES] += 1
-        elif victims.choose(tb, h, shape, cls, mine, views.control(tb)["now"]) >= 0:
+        elif victims.choose(tb, h, shape, cls, q_j, views.control(tb)["now"]) >= 0:
             counts[ROOM] += 1
         else:
             free_index.has_room(tb, h, shape)

@@ -1,7 +1,7 @@
 """Every array that kernels work on, declared once, and :class:`Tables`, which holds them.
 
 Views (:mod:`slacktide.kernels.tables.views`), the record through which kernels reach the arrays, what grows with
-what (:mod:`slacktide.state.growing_arrays`), and what a copy may share (:mod:`slacktide.policy.scratch`) follow from
+what (:mod:`slacktide.state.growing_arrays`), and what a copy may share (:mod:`slacktide.policy.compiled`) follow from
 :data:`ARRAYS`. Only kernels and :mod:`slacktide.state` write to arrays.
 
 Row numbers: a *row* is an instance's place in the workload, a *request* that of a

@@ -173,7 +173,7 @@ KIND = np.dtype(
         ("penalty", "i8"),  # how many the next disappointment adds
         ("worked_out", "i8"),  # in which pass ``until`` was worked out last, of all hosts
         ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
-        ("swayed", "i8"),  # of ``pass_key``: its mark (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # of ``pass_key``: its mark (:mod:`..feasible.victim_order`)
         ("marks_at", "i8"),  # counters of the marks it carries, in ``marks``
         ("marks", "i8"),
         ("conditions_at", "i8"),
@@ -220,7 +220,7 @@ SHARED = np.dtype(
         ("sound", "i8"),  # the look of the last time
         ("least_limit", "f8"),  # no limit of a listed host is less, where the list is a heap
         ("loosened", "i8"),  # budgets had been loosened so often
-        ("swayed", "i8"),  # the mark of hosts that are not listed (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # the mark of hosts that are not listed (:mod:`..feasible.victim_order`)
     ],
     align=True,
 )
@@ -361,7 +361,7 @@ CONTROL = np.dtype(
         ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("whole_members", "i8"),  # instances of groups that are preempted as a whole, on hosts or not
         ("asking", "i8"),  # the group of that kind whose instance has its turn, or -1
-        ("swayed", "i8"),  # in the present look, by the order of victims (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # in the present look, by the order of victims (:mod:`..feasible.victim_order`)
         ("companions", "i8"),  # of the last choice of victims: how many of them are on other hosts
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),

@@ -16,6 +16,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition, Rank
 from slacktide.kube.translate.promise_quotas import Quota
 
+
 @dataclass(slots=True)
 class Workload:
     """One whose pods claim something; ``ranks`` in order, each with the UID of its pod."""
@@ -166,10 +167,10 @@ class Group:
             if self._turned:
                 self._tell_turned(next(iter(self._turned)))
                 continue
-            claim = self._line.first_wrong()
-            if claim is None:
+            wrong = self._line.first_wrong()
+            if wrong is None:
                 break
-            self._move(claim, taken=not claim.taken, barred=False)
+            self._move(wrong, taken=not wrong.taken, barred=False)
         before, self._before = self._before, {}
         return [uid for uid, was in before.items() if was != (uid in self.refused)]
 
