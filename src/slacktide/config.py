@@ -196,9 +196,6 @@ class SimulationSettings:
     grace: Text = "constant:1"
     """What a preempted instance takes of its grace period, as a share: a distribution, or a file of measured shares, as
     of start-ups. Decisions reckon with the whole."""
-    engine: Literal["auto", "compiled", "stepwise"] = "auto"
-    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, and always for a
-    policy of your own; same decisions, other counts of operations."""
 
 
 @dataclass(frozen=True, slots=True)

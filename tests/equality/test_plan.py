@@ -104,7 +104,7 @@ def test_what_saves_work_changes_no_decision(tmp_path: Path) -> None:
 
 def test_stepwise_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
     for made, one in drawn(range(3020, 3035)):
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
+        stepwise = core(one.on("stepwise"), tmp_path)
         assert everything(core(one, tmp_path)) == everything(stepwise), made
 
 

@@ -84,7 +84,7 @@ def test_what_saves_work_changes_nothing_on_middle_clusters_with_windows(tmp_pat
 def test_stepwise_and_compiled_runs_of_requests_with_windows_are_the_same(tmp_path: Path) -> None:
     for seed in range(2200, 2240):
         one = cluster(seed, requests=25, several=True).windowed()
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
+        stepwise = core(one.on("stepwise"), tmp_path)
         assert everything(core(one, tmp_path)) == everything(stepwise), f"cluster({seed}, 25, several=True).windowed()"
 
 

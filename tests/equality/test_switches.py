@@ -82,7 +82,7 @@ def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path:
 def test_stepwise_and_compiled_runs_are_the_same(several: bool, tmp_path: Path) -> None:
     for seed in range(2200, 2280 if several else 2240):
         one = cluster(seed, requests=25, several=several)
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
+        stepwise = core(one.on("stepwise"), tmp_path)
         compiled = everything(core(one, tmp_path))
         assert compiled == everything(stepwise), f"cluster({seed}, requests=25, several={several})"
 

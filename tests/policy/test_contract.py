@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -59,7 +58,8 @@ def passes_due(one: Cluster, folder: Path) -> Iterator[Stepper]:
     def serve(code: int) -> bool:
         return grow(tb, code, recorder.drain)
 
-    stepper = Stepper(tb, one.workload, one.hosts, config, own, serve)
+    assert own.policy is not None
+    stepper = Stepper(tb, one.workload, one.hosts, config, own.policy, serve)
     while (code := int(event_loop.advance(tb.state))) != buffer_capacity.OVER:
         if code != buffer_capacity.PASS_DUE:
             serve(code)
@@ -95,7 +95,7 @@ def test_a_run_keeps_capacity_constraints_and_anti_affinity(name: str, several: 
 
 
 @both
-@pytest.mark.parametrize("name", EVERY)
+@pytest.mark.parametrize("name", OWN)
 def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, several: bool, tmp_path: Path) -> None:
     for seed in SEEDS:
         one = cluster(seed, requests=15, several=several).with_(policy={"name": named(name, tmp_path)})
@@ -106,21 +106,6 @@ def test_a_plan_speaks_of_everybody_who_waits_once_and_says_why(name: str, sever
             was = contents(stepper.view(now))
             assert stepper.policy.decide(stepper.view(now), now) == plan, "same input, same plan"
             assert contents(stepper.view(now)) == was, "decide() changed what it was shown"
-
-
-def test_triage_says_who_is_lost_and_which_class_is_overloaded(tmp_path: Path) -> None:
-    said = []
-    for seed in range(8000, 8010):
-        one = cluster(seed, largest=3, requests=16).triaged().with_(policy={"name": "qos-driven", "floor": 0.0})
-        for stepper in passes_due(one, tmp_path):
-            view = stepper.view(float(stepper.tb.control["now"]))
-            for hold in stepper.policy.decide(view, view.now).holds:
-                slack = view.metric(hold.row)
-                if "its class is overloaded" in hold.reason:
-                    assert hold.reason.startswith("lost: ") == (slack < -one.config.policy.savable)
-                    said.append(hold.reason)
-    assert any(re.match(r"lost: slack -[\d.]+ s, would need \d+ s to recover; its class", one) for one in said)
-    assert any(one.startswith("slack ") for one in said)
 
 
 def check_plan(view: View, plan: Plan) -> None:

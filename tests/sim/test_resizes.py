@@ -266,7 +266,7 @@ def test_what_saves_work_changes_no_decision_where_demands_change(several: bool,
 def test_stepwise_and_compiled_runs_are_the_same_where_demands_change(several: bool, tmp_path: Path) -> None:
     for seed in range(2200, 2230):
         one = cluster(seed, requests=25, several=several, resizes=True)
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path, events=True)
+        stepwise = core(one.on("stepwise"), tmp_path, events=True)
         compiled = core(one, tmp_path, events=True)
         assert everything(compiled) == everything(stepwise), f"cluster({seed}, requests=25, several={several})"
         assert resizes_of(compiled) == resizes_of(stepwise)

@@ -92,7 +92,6 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "slo_status.is_risky",
         "slo_status.state_of",
     ),
-    "policy/test_contract.py::test_triage_says_who_is_lost_and_which_class_is_overloaded": ("apply_plan.is_lost",),
     "engine/explain/test_reasons.py::test_one_that_can_still_wait_says_how_long": ("preemption_obstacles.held",),
     "equality/test_edge.py::test_core_and_twin_agree_on_clusters_at_the_edge": ("delay_aware.choose",),
     "equality/test_request_windows.py::test_core_and_twin_agree_where_outages_become_one": (
@@ -120,9 +119,6 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "combinations.place_of",
     ),
     "policy/test_contract.py::test_a_cost_of_ones_own_chooses_the_victims": ("plugin_calls.cost_of",),
-    "policy/test_contract.py::test_a_plan_speaks_of_everybody_who_waits_once_and_says_why": (
-        "infeasibility_reasons.count_hosts",
-    ),
     "policy/test_contract.py::test_a_policy_of_ones_own_must_respect_rules_and_budgets": (
         "apply_plan.spared",
         "apply_plan.welcoming",

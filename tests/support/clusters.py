@@ -76,6 +76,8 @@ class Cluster:
     cold: tuple[float, ...]
     events: tuple[HostEvent, ...] = ()
     naive: bool = False
+    engine: str = "compiled"
+    """``stepwise``: by plans, as a policy of one's own."""
     large: int = 100
     """Instances on hosts from which on hosts are told of a request only what matters to them."""
 
@@ -184,6 +186,10 @@ class Cluster:
             replace(one, alpha=_pick(random, None, 0.0, 1.5, 7.3, 30.0, 180.0)) for one in self.workload.classes
         )
         return replace(self, workload=replace(self.workload, classes=classes))
+
+    def on(self, engine: str) -> Cluster:
+        """The same cluster on this engine."""
+        return replace(self, engine=engine)
 
     def naively(self) -> Cluster:
         """The same cluster, decided on without anything that saves work."""

@@ -19,6 +19,7 @@ from slacktide.inputs.columns.resizes import format_amounts
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.state import cluster as state_of_cluster
 from support.clusters import Cluster, HostEvent
+from support.compiled_policy import CompiledPolicy
 
 Decision = tuple[int, float, int, int, tuple[int, ...]]
 """Pass, time (s), row, host row, rows of the victims in order."""
@@ -67,6 +68,8 @@ def told_by(event: HostEvent) -> str:
 def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
     """The compiled simulator's run, decisions and passes recorded."""
     wanted: dict[str, Any] = {"decisions": True, "passes": True} | asked
+    if cluster.engine == "stepwise":
+        wanted["own"] = CompiledPolicy()
     with patch.multiple(state_of_cluster, NAIVE=cluster.naive, LARGE_REQUEST=cluster.large):
         return run(cluster.workload, cluster.hosts, settings_of(cluster, folder), **wanted)
 

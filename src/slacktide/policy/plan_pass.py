@@ -82,7 +82,7 @@ def decided(policy: Policy, view: View, name: str) -> Plan:
     return plan
 
 
-def carry_out(plan: Plan, view: View, grow: Callable[[int], bool], name: str = "") -> None:
+def carry_out(plan: Plan, view: View, grow: Callable[[int], bool], name: str) -> None:
     """Carry out a plan for the view on which it was made, with the ledgers of a compiled pass.
 
     ``grow`` serves what a kernel stopped for and says whether to go on asking. Binds of a user's own policy
@@ -94,8 +94,7 @@ def carry_out(plan: Plan, view: View, grow: Callable[[int], bool], name: str = "
         for bind in plan.binds:
             while grow(int(apply_plan.lacking_capacity(state))):
                 pass
-            if name:
-                check_bind(view, bind, name)
+            check_bind(view, bind, name)
             lost = np.array([view.metric(row) for row in bind.victims])
             victims = np.array(bind.victims, np.int64)
             apply_plan.bind(state, bind.row, bind.host, victims, view.metric(bind.row), lost)

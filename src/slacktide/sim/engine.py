@@ -207,9 +207,9 @@ def _run(
     recorder = Recorder()
     state, control = tb.state, tb.control
     step: Callable[[], int] = lambda: event_loop.run(state, BUDGET)  # noqa: E731
-    if own.policy is not None or config.simulation.engine == "stepwise":
+    if own.policy is not None:
         serve: Callable[[int], bool] = lambda code: grow(tb, code, recorder.drain)  # noqa: E731
-        stepper = Stepper(tb, workload, hosts, config, own, serve)
+        stepper = Stepper(tb, workload, hosts, config, own.policy, serve)
         step = lambda: stepper.step(recorder.seconds)  # noqa: E731
     elif record & schema.RECORD_PASSES:
         step = lambda: timed_step(tb, recorder)  # noqa: E731
