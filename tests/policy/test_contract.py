@@ -22,6 +22,7 @@ from slacktide.sim.stepwise import Stepper
 from slacktide.state.growing_arrays import grow
 from support.auditor import faults_of
 from support.clusters import Cluster, cluster
+from support.compiled_policy import CompiledPolicy
 from support.own_policies import BAD_PLANS, FEWEST, FIRST_FIT, LEAST_REQUESTED, RANDOM_FIT, policy_returning
 from support.runs import core, decisions_of, settings_of
 from support.small import BRONZE, GOLD, Request, Several, machines, small
@@ -58,8 +59,7 @@ def passes_due(one: Cluster, folder: Path) -> Iterator[Stepper]:
     def serve(code: int) -> bool:
         return grow(tb, code, recorder.drain)
 
-    assert own.policy is not None
-    stepper = Stepper(tb, one.workload, one.hosts, config, own.policy, serve)
+    stepper = Stepper(tb, one.workload, one.hosts, config, own.policy or CompiledPolicy(), serve)
     while (code := int(event_loop.advance(tb.state))) != buffer_capacity.OVER:
         if code != buffer_capacity.PASS_DUE:
             serve(code)
