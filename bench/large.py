@@ -5,10 +5,9 @@
 Two cases, each with half as many preemptions as the large request has instances, all in one pass. ``preempts``: of a
 gold request that comes at 10 s half the instances find room, each of the others preempts a bronze instance.
 ``preempted``: gold instances that come at 10 s preempt half of a bronze request. The request is measured
-independently (each instance by its own ledger, as requests of one instance are), concurrently and aggregated;
-``told always`` is the latter two with ``optimize.large_requests=0``. Seconds are processor seconds: of the whole run,
-and of the instant at which they meet (the run less one that ends before it). Ratios are to ``independent``, within
-a repetition.
+independently (each instance by its own ledger, as requests of one instance are), concurrently and aggregated.
+Seconds are processor seconds: of the whole run, and of the instant at which they meet (the run less one that ends
+before it). Ratios are to ``independent``, within a repetition.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ import argparse
 import sys
 import time
 from statistics import median
-from typing import NamedTuple
 
 import numpy as np
 from measuring import announce, plain, settings, table
@@ -33,7 +31,6 @@ CASES = ("preempts", "preempted")
 HEAD = (
     "case",
     "measured",
-    "told",
     "seconds",
     "of the instant",
     "ratio",
@@ -43,17 +40,8 @@ HEAD = (
 )
 
 
-class Line(NamedTuple):
-    """One way of deciding: how the request is measured, and ``optimize.large_requests``."""
-
-    approach: str
-    large: int
-
-
-LINES = (
-    Line("independent", 100),
-    *(Line(approach, large) for approach in ("concurrent", "aggregated") for large in (100, 0)),
-)
+LINES = ("independent", "concurrent", "aggregated")
+"""How the request is measured."""
 
 
 def cluster(case: str, approach: str, instances: int, hosts: int) -> tuple[Workload, Hosts]:
@@ -83,9 +71,9 @@ def cluster(case: str, approach: str, instances: int, hosts: int) -> tuple[Workl
     return workload, equal_hosts(hosts, {"cpu": instances / hosts, "memory": instances / hosts})
 
 
-def once(workload: Workload, hosts: Hosts, preset: str, large: int, end: float) -> tuple[float, RunResult]:
+def once(workload: Workload, hosts: Hosts, preset: str, end: float) -> tuple[float, RunResult]:
     """Processor seconds of a run without reading and compiling, and the run."""
-    config = settings(preset, {"simulation.end": end, "optimize.large_requests": large})
+    config = settings(preset, {"simulation.end": end})
     begun = time.process_time()
     result = run(workload, hosts, config)
     return time.process_time() - begun, result
@@ -93,15 +81,15 @@ def once(workload: Workload, hosts: Hosts, preset: str, large: int, end: float) 
 
 def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str]]:
     """A line for each way, measured one after the other in each repetition, so that the machine is the same."""
-    inputs = {line: cluster(case, line.approach, arguments.instances, arguments.hosts) for line in LINES}
-    found: dict[Line, list[tuple[float, float]]] = {line: [] for line in LINES}
-    last: dict[Line, RunResult] = {}
-    once(*inputs[LINES[0]], preset, 0, 1.0)  # loads the kernels
+    inputs = {line: cluster(case, line, arguments.instances, arguments.hosts) for line in LINES}
+    found: dict[str, list[tuple[float, float]]] = {line: [] for line in LINES}
+    last: dict[str, RunResult] = {}
+    once(*inputs[LINES[0]], preset, 1.0)  # loads the kernels
     for number in range(arguments.repeats):
         print(f"{preset}, {case}, {number + 1}/{arguments.repeats} ...", file=sys.stderr)
         for line, (workload, hosts) in inputs.items():
-            before, _ = once(workload, hosts, preset, line.large, BEFORE)
-            seconds, last[line] = once(workload, hosts, preset, line.large, AFTER)
+            before, _ = once(workload, hosts, preset, BEFORE)
+            seconds, last[line] = once(workload, hosts, preset, AFTER)
             found[line].append((seconds, seconds - before))
     alone = found[LINES[0]]
     lines = []
@@ -109,8 +97,7 @@ def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str
         ratios = [
             f"{median(one[part] / other[part] for one, other in zip(mine, alone, strict=True)):.2f}" for part in (0, 1)
         ]
-        told = "-" if line is LINES[0] else "always" if line.large == 0 else "where it matters"
-        cells = [case, line.approach, told, *(f"{median(one[part] for one in mine):.3f}" for part in (0, 1))]
+        cells = [case, line, *(f"{median(one[part] for one in mine):.3f}" for part in (0, 1))]
         lines.append([*cells, *ratios, f"{last[line].preemptions:,}", f"{last[line].operations:,}"])
     return lines
 

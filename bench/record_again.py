@@ -37,7 +37,7 @@ from slacktide.engine.journal.to_workload import Made, as_workload
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.align import align
 from slacktide.model import APPROACHES, DEFAULT_CLASSES
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 from slacktide.sim import run
 from slacktide.state.spec import Spec
 

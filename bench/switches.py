@@ -1,14 +1,12 @@
 """Every switch of OptimizeSettings on the higher one-hour file: what it saves, and whether it changes anything.
 
-    python bench/switches.py [--repeats 5] [--policy NAME ...] [--naive] [--end 3600]
+    python bench/switches.py [--repeats 5] [--policy NAME ...] [--end 3600]
 
 For the priority policy and for qos-driven with ``better`` and ``needed`` (preset published), the runs with all
-switches at their defaults, with each exact one off, and with each published inexact one on; with ``--naive``
-also with all exact ones off, which takes minutes. Processor seconds are of the simulation alone, decision log kept;
-they are medians, but a run that takes longer than
-ten seconds is not repeated. Decisions are compared by a hash over the whole decision log: instants, requests,
-hosts and victims; what came of them stands in a line only where they are others (of gold where it is not fulfilled).
-Needs the published inputs.
+switches at their defaults, and with each of them turned. Processor seconds are of the simulation alone, decision log
+kept; they are medians, but a run that takes longer than ten seconds is not repeated. Decisions are compared by a hash
+over the whole decision log: instants, requests, hosts and victims; what came of them stands in a line only where they
+are others (of gold where it is not fulfilled). Needs the published inputs.
 """
 
 from __future__ import annotations
@@ -40,22 +38,11 @@ POLICIES: dict[str, dict[str, Any]] = {
     "better": {"policy.preempt_when": "better"},
     "needed": {"policy.preempt_when": "needed"},
 }
-EXACT: dict[str, Any] = {
-    "static_order": False,
-    "free_index": False,
+TURNED: dict[str, Any] = {
     "shared_evaluations": False,
-    "feasible_time": False,
-    "ceilings": False,
-    "sorted_hosts": False,
-    "standstill": False,
-    "large_requests": 0,
-}
-"""What each is where it is off."""
-INEXACT: dict[str, Any] = {
     "relaxed_randomization": 0.05,
     "equivalence_tolerance": 1.0,
     "queue_pruning": True,
-    "expiring_cache": 5.0,
 }
 LONG = 10.0  # seconds; longer runs are measured once
 HEAD = (
@@ -64,14 +51,10 @@ HEAD = (
 )
 
 
-def variants(naive: bool) -> dict[str, dict[str, Any]]:
+def variants() -> dict[str, dict[str, Any]]:
     """The lines of a table by name."""
-    off, on = (
-        {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in some.items()}
-        for some in (EXACT, INEXACT)
-    )
-    without = {"all exact off": {f"optimize.{name}": value for name, value in EXACT.items()}} if naive else {}
-    return {"defaults": {}, **off, **without, **on}
+    turned = {f"`{name} = {str(value).lower()}`": {f"optimize.{name}": value} for name, value in TURNED.items()}
+    return {"defaults": {}, **turned}
 
 
 def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: int, end: float) -> tuple[float, Outcome]:
@@ -91,7 +74,6 @@ def main() -> None:
     parser = options(__doc__)
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES))
-    parser.add_argument("--naive", action="store_true", help="also all exact ones off")
     parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
     arguments = parser.parse_args()
     inputs = read(*one_hour_files("higher"))
@@ -116,7 +98,7 @@ def main() -> None:
             return [name, *counts, "**other**" if len(log) > 1 else "", f"{result.preemptions:,}", *got]
 
         print(f"{policy}\n")
-        print(table(HEAD, each(variants(arguments.naive), row)), "\n", flush=True)
+        print(table(HEAD, each(variants(), row)), "\n", flush=True)
 
 
 if __name__ == "__main__":

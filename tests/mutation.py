@@ -51,7 +51,7 @@ class Mutant(NamedTuple):
     tests: str
 
 
-MAKING = "kernels/plan/making.py"
+GIVING_UP = "kernels/plan/giving_up.py"
 QOS, BUDGETS = "kernels/policies/qos_driven.py", "kernels/feasible/disruption_budgets.py"
 LIMITS = "kernels/feasible/disruption_limits.py"
 LEDGER, RESIZE = "kernels/drive/instance_ledger.py", "kernels/drive/resize.py"
@@ -203,28 +203,28 @@ MUTANTS = (
     ),
     Mutant(
         "plan: whoever is given up comes last",
-        MAKING,
+        GIVING_UP,
         "units = np.rint((AWAY - ",
         "units = -np.rint((AWAY - ",
         PLANNED,
     ),
     Mutant(
         "plan: outside, too, whoever has most slack comes first",
-        MAKING,
+        GIVING_UP,
         "(AWAY - 2.0 * max(",
         "(AWAY + 2.0 * max(",
         PLANNED,
     ),
     Mutant(
         "plan: nobody is taken back without a turn to spare",
-        MAKING,
+        GIVING_UP,
         "    if before > gone:\n",
         "    if False:\n",
         PLANNED,
     ),
     Mutant(
         "plan: a short record stands for the whole horizon",
-        "kernels/plan/curve.py",
+        GIVING_UP,
         "    stretch = horizon / over  #",
         "    stretch = 1.0  #",
         MATHEMATICS,

@@ -196,42 +196,20 @@ class SimulationSettings:
     grace: Text = "constant:1"
     """What a preempted instance takes of its grace period, as a share: a distribution, or a file of measured shares, as
     of start-ups. Decisions reckon with the whole."""
-    remark: Text | None = None
-    """Said with every result: what the input leaves out (`replay --workload` says it of a record)."""
-    engine: Literal["auto", "compiled", "stepwise"] = "auto"
-    """``compiled``: one fused loop; ``stepwise``: ``Policy.decide`` per pass, and always for a
-    policy of your own; same decisions, other counts of operations."""
 
 
 @dataclass(frozen=True, slots=True)
 class OptimizeSettings:
-    """Ways to do less work. The first eight never change a decision; of the published ones that follow, some may."""
+    """Published ways to do less work. The first never changes a decision, the others may."""
 
-    static_order: bool = True
-    """Keep the queue sorted by keys that do not change while waiting, instead of sorting it in every pass."""
-    free_index: bool = True
-    """Find the best free host by branch and bound instead of scoring every host."""
     shared_evaluations: bool = True
     """Within a pass, requests of equal demand and class share their host evaluations."""
-    feasible_time: bool = True
-    """After a failure, look only at changed hosts until the earliest instant at which another can become feasible."""
-    sorted_hosts: bool = True
-    """Keep each host's victims sorted until two of them change places, instead of sorting in every pass."""
-    ceilings: bool = True
-    """Skip hosts on which, by bounds that hold for a while, nobody may be preempted or all who may do not suffice."""
-    large_requests: Count = 100
-    """Of a request with at least so many instances on hosts, tell the hosts within an instant only of what makes a
-    difference to one of them; 0: tell them of every change of its metric."""
-    standstill: bool = True
-    """While nothing happens, leave out what a pass would do that can serve nobody by what earlier failures prove."""
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0
     """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results."""
     queue_pruning: bool = False
     """After a failure skip later requests that ask for at least as much."""
-    expiring_cache: Seconds = 0.0
-    """After a failure do not look at unchanged hosts again for this many seconds; above 0 changes results."""
 
 
 @dataclass(frozen=True, slots=True)

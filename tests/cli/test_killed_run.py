@@ -11,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from slacktide.cli import main
+from support import compiled_policy
 from support.program import PROGRAM, simulating
 
 pytestmark = pytest.mark.slow
+
+PLANNING = f"{compiled_policy.__file__}:CompiledPolicy"
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +43,8 @@ def earlier(inputs: list[str], tmp_path_factory: pytest.TempPathFactory) -> Path
 
 
 def long_run(inputs: list[str], out: Path, up_to: float) -> subprocess.Popen[bytes]:
-    """A run of which so many seconds are simulated: the whole of it takes minutes with the stepwise engine."""
-    command = [*PROGRAM, *simulate(inputs, out, "--seed", "2", "--set", "simulation.engine=stepwise")]
+    """A run of which so many seconds are simulated: asked for plans, the whole of it takes minutes."""
+    command = [*PROGRAM, *simulate(inputs, out, "--seed", "2", "--set", f"policy.name={PLANNING}")]
     return simulating(command, out.parent / ".simulates", up_to, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 

@@ -15,8 +15,8 @@ from reference.simulator import simulate
 from slacktide.model import APPROACHES
 from slacktide.sim import run
 from slacktide.sim.startup import delays
-from support.clusters import EXACT_SWITCHES, POLICIES_WITH_RULES, cluster
-from support.runs import compare, core, twin
+from support.clusters import POLICIES_WITH_RULES, cluster
+from support.runs import compare, core, everything, twin
 
 CLUSTERS = 300
 
@@ -213,9 +213,8 @@ def test_core_and_twin_agree_under_triage_on_larger_clusters(
         result = core(one, tmp_path)
         difference = compare(result, twin(one))
         assert difference is None, f"cluster({seed}, 6, 30, {several}, {neighbours}, {resizes}).triaged(): {difference}"
-        for switch in EXACT_SWITCHES:
-            same = compare(core(one.without(switch), tmp_path), twin(one)) if seed < 5 else None
-            assert same is None, f"cluster({seed}, 6, 30, ...).triaged().without({switch!r}): {same}"
+        if seed < 20:
+            assert everything(core(one.naively(), tmp_path)) == everything(result), f"cluster({seed}, 6, 30, ...)"
         preempting += result.preemptions > 0
     assert preempting >= 10, "clusters without contention prove little"
 

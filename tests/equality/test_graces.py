@@ -31,7 +31,7 @@ def test_core_and_twin_agree_where_victims_take_their_time(kind: str, tmp_path: 
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
     clusters = (cluster(seed, largest=3, requests=10, graces=True, several=seed % 3 == 1) for seed in range(30))
-    agreed((one.with_(simulation={"engine": engine}) for one in clusters), f"3, 10, graces, {engine}", tmp_path)
+    agreed((one.on(engine) for one in clusters), f"3, 10, graces, {engine}", tmp_path)
 
 
 def decided(result: RunResult) -> list[tuple[float, int, int]]:

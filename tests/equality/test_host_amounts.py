@@ -55,7 +55,7 @@ def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path
     for seed in range(25):
         marks = seed % 2 == 1
         one = cluster(seed, largest=3, requests=10, amounts=True, several=seed % 3 == 1, neighbours=marks, marks=marks)
-        one = one.with_(simulation={"engine": engine})
+        one = one.on(engine)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"cluster({seed}, 3, 10, amounts): {difference}"
 

@@ -12,7 +12,7 @@ from support.crowds import crowd
 from support.runs import compare, core, everything, twin
 from support.small import BRONZE, GOLD, Request, Several, machines, small
 
-ALWAYS, WHERE_IT_MATTERS = {"large_requests": 0}, {"large_requests": 1}
+ALWAYS, WHERE_IT_MATTERS = 10**6, 1  # instances from which on a request is large
 CROWDS = 600
 PER_HOST = 4
 
@@ -22,7 +22,7 @@ def test_what_hosts_are_told_of_large_requests_changes_no_decision(first: int, t
     saved = 0
     for seed in range(first, first + 200):
         one = crowd(seed)
-        told, leeway = core(one.with_(optimize=ALWAYS), tmp_path), core(one.with_(optimize=WHERE_IT_MATTERS), tmp_path)
+        told, leeway = core(one.telling(ALWAYS), tmp_path), core(one.telling(WHERE_IT_MATTERS), tmp_path)
         assert everything(leeway) == everything(told), f"crowd({seed})"
         saved += leeway.operations < told.operations
     assert saved >= 50, "a leeway that saves nothing is not being tested"
@@ -33,14 +33,14 @@ def test_nor_on_clusters_of_every_kind(triaged: bool, tmp_path: Path) -> None:
     for seed in range(2800, 2950):
         one = cluster(seed, several=True, neighbours=seed % 5 == 4)
         one = (one.triaged() if triaged else one).with_(policy={"cost": "fewest-victims"})
-        told, leeway = core(one.with_(optimize=ALWAYS), tmp_path), core(one.with_(optimize=WHERE_IT_MATTERS), tmp_path)
+        told, leeway = core(one.telling(ALWAYS), tmp_path), core(one.telling(WHERE_IT_MATTERS), tmp_path)
         assert everything(leeway) == everything(told), f"cluster({seed}, several=True), triaged: {triaged}"
 
 
 def test_nor_on_middle_clusters(tmp_path: Path) -> None:
     for seed in range(2950, 2980):
         one = cluster(seed, largest=40, requests=300, several=True).with_(policy={"cost": "fewest-victims"})
-        told, leeway = core(one.with_(optimize=ALWAYS), tmp_path), core(one.with_(optimize=WHERE_IT_MATTERS), tmp_path)
+        told, leeway = core(one.telling(ALWAYS), tmp_path), core(one.telling(WHERE_IT_MATTERS), tmp_path)
         assert everything(leeway) == everything(told), f"cluster({seed}, 40, 300, several=True)"
 
 
@@ -48,7 +48,7 @@ def test_nor_on_middle_clusters(tmp_path: Path) -> None:
 def test_core_and_twin_agree_on_crowds(tmp_path: Path) -> None:
     preempting = 0
     for seed in range(30):
-        one = crowd(seed, hosts=4, size=10).with_(optimize=WHERE_IT_MATTERS)
+        one = crowd(seed, hosts=4, size=10).telling(WHERE_IT_MATTERS)
         result = core(one, tmp_path)
         difference = compare(result, twin(one))
         assert difference is None, f"crowd({seed}, 4, 10): {difference}"
@@ -59,7 +59,7 @@ def test_core_and_twin_agree_on_crowds(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_core_and_twin_agree_on_many_crowds(tmp_path: Path) -> None:
     for seed in range(1000, 1070):
-        one = crowd(seed).with_(optimize=WHERE_IT_MATTERS)
+        one = crowd(seed).telling(WHERE_IT_MATTERS)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"crowd({seed}): {difference}"
 
@@ -68,7 +68,7 @@ def test_core_and_twin_agree_on_many_crowds(tmp_path: Path) -> None:
 def test_a_heap_of_hosts_finds_what_a_search_of_all_finds(cost: str, tmp_path: Path) -> None:
     for seed in range(CROWDS, CROWDS + 200):
         one = crowd(seed, hosts=30, size=60).with_(policy={"cost": cost})
-        plain = everything(core(one.without("shared_evaluations"), tmp_path))
+        plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"crowd({seed}, 30, 60), {cost}"
 
 
@@ -99,7 +99,6 @@ def test_a_large_request_takes_the_work_of_as_many_single_instances(case: Case, 
 
 def test_the_work_would_grow_with_the_square_of_its_size_otherwise(tmp_path: Path) -> None:
     once, twice = (
-        core(meeting("preempted", "aggregated", size).with_(optimize=ALWAYS), tmp_path).operations
-        for size in (400, 800)
+        core(meeting("preempted", "aggregated", size).telling(ALWAYS), tmp_path).operations for size in (400, 800)
     )
     assert twice > 3 * once

@@ -44,7 +44,7 @@ def test_core_and_twin_agree(kind: str, tmp_path: Path) -> None:
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
     for seed in range(25):
         one = cluster(seed, largest=3, requests=10, several=seed % 3 == 1, neighbours=seed % 2 == 1)
-        one = one.with_(simulation={"engine": engine}, policy={"reprieve": True})
+        one = one.with_(policy={"reprieve": True}).on(engine)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"cluster({seed}, 3, 10, reprieve): {difference}"
 

@@ -13,7 +13,7 @@ from slacktide.kernels.qos import metric_dynamics, request_ledger, request_windo
 from slacktide.kernels.runtime.compiling import callable_from_python
 from slacktide.kernels.tables.log_records import OUTAGE
 from slacktide.kernels.tables.window_records import CALENDAR, MOST_OUTAGES
-from support.clusters import EXACT_SWITCHES, Cluster, cluster
+from support.clusters import Cluster, cluster
 from support.crowds import crowd
 from support.runs import compare, core, everything, twin
 from support.standstill import halted
@@ -66,26 +66,25 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
     assert preempting >= 4, "clusters without contention prove little"
 
 
-@pytest.mark.parametrize("off", [*((name,) for name in EXACT_SWITCHES), EXACT_SWITCHES], ids="+".join)
-def test_an_exact_switch_changes_no_decision_of_requests_with_windows(off: tuple[str, ...], tmp_path: Path) -> None:
+def test_what_saves_work_changes_no_decision_of_requests_with_windows(tmp_path: Path) -> None:
     for seed in range(2000, 2060):
         one = cluster(seed, several=True, neighbours=seed % 2 == 1).windowed()
         one = one.triaged() if seed % 3 == 0 else one
-        plain = everything(core(one.without(*off), tmp_path))
+        plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, several=True).windowed()"
 
 
-def test_exact_switches_change_nothing_on_middle_clusters_with_windows(tmp_path: Path) -> None:
+def test_what_saves_work_changes_nothing_on_middle_clusters_with_windows(tmp_path: Path) -> None:
     for seed in range(2100, 2112):
         one = cluster(seed, largest=40, requests=300, several=True).windowed()
-        plain = everything(core(one.without(*EXACT_SWITCHES), tmp_path))
+        plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, 40, 300, several=True).windowed()"
 
 
 def test_stepwise_and_compiled_runs_of_requests_with_windows_are_the_same(tmp_path: Path) -> None:
     for seed in range(2200, 2240):
         one = cluster(seed, requests=25, several=True).windowed()
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
+        stepwise = core(one.on("stepwise"), tmp_path)
         assert everything(core(one, tmp_path)) == everything(stepwise), f"cluster({seed}, 25, several=True).windowed()"
 
 
@@ -152,8 +151,8 @@ def test_what_hosts_are_told_of_large_requests_with_windows_changes_no_decision(
     for seed in range(150):
         one = crowd(seed).windowed()
         one = one.triaged() if seed % 3 == 0 else one
-        told = core(one.with_(optimize={"large_requests": 0}), tmp_path)
-        leeway = core(one.with_(optimize={"large_requests": 1}), tmp_path)
+        told = core(one.telling(10**6), tmp_path)
+        leeway = core(one.telling(1), tmp_path)
         assert everything(leeway) == everything(told), f"crowd({seed}).windowed()"
         saved += leeway.operations < told.operations
     assert saved >= 15, "a leeway that saves nothing is not being tested"
@@ -162,7 +161,7 @@ def test_what_hosts_are_told_of_large_requests_with_windows_changes_no_decision(
 @pytest.mark.uncompiled
 def test_core_and_twin_agree_on_crowds_with_windows(tmp_path: Path) -> None:
     for seed in range(1000, 1020):
-        one = crowd(seed, hosts=4, size=10).windowed().with_(optimize={"large_requests": 1})
+        one = crowd(seed, hosts=4, size=10).windowed().telling(1)
         difference = compare(core(one, tmp_path), twin(one))
         assert difference is None, f"crowd({seed}, 4, 10).windowed(): {difference}"
 

@@ -1,4 +1,4 @@
-"""What the switches of ``optimize`` may change, and what they may not."""
+"""What saves work changes no decision, but for the published switches that may."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from slacktide.kernels.tables.log_records import EVICTED
 from slacktide.model import Requests
 from support.auditor import audit, faults_of
-from support.clusters import EXACT_SWITCHES, Cluster, cluster
+from support.clusters import Cluster, cluster
 from support.runs import core, decisions_of, everything
 from support.small import BRONZE, Request, Several, machines, small
 
@@ -21,12 +21,10 @@ INEXACT: dict[str, dict[str, Any]] = {
     "tolerance": {"equivalence_tolerance": 5.0},
     "randomisation": {"relaxed_randomization": 0.3},
     "pruning": {"queue_pruning": True},
-    "expiry": {"expiring_cache": 20.0},
     "all of them": {
         "equivalence_tolerance": 30.0,
         "relaxed_randomization": 0.05,
         "queue_pruning": True,
-        "expiring_cache": 60.0,
     },
 }
 
@@ -35,34 +33,29 @@ both = pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"
 
 
 @both
-@pytest.mark.parametrize("off", [*((name,) for name in EXACT_SWITCHES), EXACT_SWITCHES], ids="+".join)
-def test_an_exact_switch_changes_no_decision(off: tuple[str, ...], several: bool, tmp_path: Path) -> None:
+def test_nothing_that_saves_work_changes_a_decision(several: bool, tmp_path: Path) -> None:
     for seed in range(2000, 2120 if several else 2060):
         one = cluster(seed, several=several, neighbours=seed % 2 == 1)
-        plain = everything(core(one.without(*off), tmp_path))
+        plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, several={several})"
 
 
 @both
-def test_exact_switches_change_nothing_on_middle_clusters_either(several: bool, tmp_path: Path) -> None:
+def test_nor_on_middle_clusters(several: bool, tmp_path: Path) -> None:
     for seed in range(2100, 2112):
         one = cluster(seed, largest=40, requests=300, several=several)
-        plain = everything(core(one.without(*EXACT_SWITCHES), tmp_path))
+        plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"cluster({seed}, 40, 300, {several})"
-        for name in EXACT_SWITCHES:
-            others = [other for other in EXACT_SWITCHES if other != name]
-            left = everything(core(one.without(*others), tmp_path))
-            assert left == plain, f"cluster({seed}, 40, 300, {several}), only {name}"
 
 
 @both
 def test_who_loses_a_host_is_told_by_row_whoever_looked_at_it(several: bool, tmp_path: Path) -> None:
-    """A host's slots stand as somebody last looked for victims, and who looks depends on switches."""
+    """A host's slots stand as somebody last looked for victims, and who looks depends on what saves work."""
     several_at_once = 0
     for seed in range(2200, 2208):
         one = cluster(seed, largest=40, requests=300, several=several)
         told = sent_back(one, tmp_path)
-        assert told == sent_back(one.without(*EXACT_SWITCHES), tmp_path), f"cluster({seed}, 40, 300, {several})"
+        assert told == sent_back(one.naively(), tmp_path), f"cluster({seed}, 40, 300, {several})"
         at_once = [[row for *_, row in rows] for _, rows in groupby(told, key=lambda one: one[:2])]
         assert all(rows == sorted(rows) for rows in at_once), f"cluster({seed}, 40, 300, {several})"
         several_at_once += sum(len(rows) > 1 for rows in at_once)
@@ -81,7 +74,7 @@ def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path:
     # A metric on the grid of times is off by up to 2^-21 s, so two meet up to 2^-20 s / (difference of their slopes)
     # away from where their present distance says: with .9 and 1.0 some 9 microseconds.
     one = cluster(101271, largest=60, requests=400)
-    plain = decisions_of(core(one.without("sorted_hosts"), tmp_path))
+    plain = decisions_of(core(one.naively(), tmp_path))
     assert decisions_of(core(one, tmp_path)) == plain
 
 
@@ -89,7 +82,7 @@ def test_metrics_that_meet_exactly_when_somebody_looks_are_sorted_anew(tmp_path:
 def test_stepwise_and_compiled_runs_are_the_same(several: bool, tmp_path: Path) -> None:
     for seed in range(2200, 2280 if several else 2240):
         one = cluster(seed, requests=25, several=several)
-        stepwise = core(one.with_(simulation={"engine": "stepwise"}), tmp_path)
+        stepwise = core(one.on("stepwise"), tmp_path)
         compiled = everything(core(one, tmp_path))
         assert compiled == everything(stepwise), f"cluster({seed}, requests=25, several={several})"
 

@@ -32,7 +32,7 @@ def test_core_and_twin_agree_where_instances_are_unready(kind: str, tmp_path: Pa
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_core_and_twin_agree_on_a_few_small_clusters(engine: str, tmp_path: Path) -> None:
     clusters = (cluster(seed, largest=3, requests=10, spells=True, several=seed % 3 == 1) for seed in range(25))
-    agreed((one.with_(simulation={"engine": engine}) for one in clusters), f"3, 10, spells, {engine}", tmp_path)
+    agreed((one.on(engine) for one in clusters), f"3, 10, spells, {engine}", tmp_path)
 
 
 def with_spells(one: Cluster, *spells: Unreadiness) -> Cluster:

@@ -165,15 +165,14 @@ def test_a_run_that_kills_its_process_costs_no_other_run(tmp_path: Path, deadly:
     assert len(outcomes) == 8  # of each one only
 
 
-def test_own_policies_and_what_runs_step_by_step_are_in_a_process_each(tmp_path: Path) -> None:
+def test_own_policies_are_in_a_process_each(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(MINE)
     policies = """  mine: {policy: "mine.py:Mine"}
-  slow: {policy: priority, settings: {simulation: {engine: stepwise}}}
 seeds:"""
     tasks = tasks_of(tmp_path, MORE.replace("seeds:", policies).replace("requests: 800", "requests: 60"))
     apart = {one.key for one in tasks if not leaves_lock(one.configuration)}
     library = mode() is Mode.LIBRARY
-    assert len(apart) == (8 if library else 16)
+    assert len(apart) == (4 if library else 12)
     seen: set[frozenset[str]] = set()
     with Processes(3) as processes:
 

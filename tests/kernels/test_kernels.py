@@ -198,7 +198,7 @@ def logs(folder: Path) -> list[Any]:
     found = []
     for seed in SMALL:
         for engine, several in product(("compiled", "stepwise"), (False, True)):
-            one = cluster(seed, 3, 12, several).with_(simulation={"engine": engine})
+            one = cluster(seed, 3, 12, several).on(engine)
             found.append(everything(core(one, folder)))
     return list(json.loads(json.dumps(found)))
 

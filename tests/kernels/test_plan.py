@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from reference import planning
 from reference.window_definition import rolling_slack
-from slacktide.kernels.plan import curve, members, record, sorting
+from slacktide.kernels.plan import giving_up, members, record, sorting
 from slacktide.kernels.runtime.compiling import callable_from_python
 from slacktide.kernels.tables.schema import PLACED
 from slacktide.model import ServiceClass, Window
 from support.small import Request, machines, small
 from support.standstill import halted
 
-order_by, pays = callable_from_python(sorting.order_by), callable_from_python(curve.pays)
+order_by, pays = callable_from_python(sorting.order_by), callable_from_python(giving_up.pays)
 may_be_away, keep_every_other = callable_from_python(members.may_be_away), callable_from_python(record.keep_every_other)
 slack_alone, budget_of = callable_from_python(members.slack_alone), callable_from_python(members.budget_of)
 turn_of = callable_from_python(members.turn_of)

@@ -52,11 +52,14 @@ def test_the_last_one_wins(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text"),
     [
-        ("a.yaml", "qos: {alpha: 22.5, margin: 5}\nsimulation: {seed: 3, end: 3600}\noptimize: {free_index: no}\n"),
-        ("a.toml", "optimize.free_index=false\n[qos]\nalpha=22.5\nmargin=5\n[simulation]\nseed=3\nend=3600\n"),
+        (
+            "a.yaml",
+            "qos: {alpha: 22.5, margin: 5}\nsimulation: {seed: 3, end: 3600}\noptimize: {shared_evaluations: no}\n",
+        ),
+        ("a.toml", "optimize.shared_evaluations=false\n[qos]\nalpha=22.5\nmargin=5\n[simulation]\nseed=3\nend=3600\n"),
         (
             "a.json",
-            '{"qos":{"alpha":22.5,"margin":5},"simulation":{"seed":3,"end":3600},"optimize":{"free_index":false}}',
+            '{"qos":{"alpha":22.5,"margin":5},"simulation":{"seed":3,"end":3600},"optimize":{"shared_evaluations":false}}',
         ),
     ],
 )
@@ -64,7 +67,7 @@ def test_the_three_formats_say_the_same(tmp_path: Path, name: str, text: str) ->
     config = settings.load(written(tmp_path, name, text))
     assert (config.qos.alpha, config.qos.margin) == (22.5, 5.0)
     assert (config.simulation.seed, config.simulation.end) == (3, 3600.0)
-    assert config.optimize.free_index is False
+    assert config.optimize.shared_evaluations is False
     assert isinstance(config.qos.margin, float)
 
 
@@ -149,7 +152,7 @@ def test_errors_name_file_line_and_what_is_right(tmp_path: Path, text: str, line
         ("simulation.seed=99999999999999999999", ["2^63 - 1"]),
         ("scheduler.watchdog=0", ["above 0"]),
         ("optimize.relaxed_randomization=1.5", ["at most 1"]),
-        ("optimize.free_index=maybe", ["'maybe'", "true or false"]),
+        ("optimize.shared_evaluations=maybe", ["'maybe'", "true or false"]),
         ("classes.gold=1", ["settings file"]),
     ],
 )
@@ -319,7 +322,7 @@ def test_every_number_has_a_range_that_excludes_infinity() -> None:
         for key, kind in settings.types_of(section).items()
         if Kind.of(kind).plain in (int, float)
     }
-    assert len(numbers) == 46
+    assert len(numbers) == 45
     assert [name for name, meta in numbers.items() if meta.le is None or (meta.ge is None) == (meta.gt is None)] == []
 
 

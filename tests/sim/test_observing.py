@@ -121,7 +121,7 @@ def told(seen: Sequence[Snapshot]) -> list[Standing]:
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_looking_changes_no_decision(engine: str, several: bool, tmp_path: Path) -> None:
     for seed in range(6000, 6008 if engine == "stepwise" else 6030):
-        one = cluster(seed, requests=30, several=several).with_(simulation={"engine": engine})
+        one = cluster(seed, requests=30, several=several).on(engine)
         plain = everything(core(one, tmp_path))
         for every in (EVERY, 0.9, 1000.0):
             result, _ = watched(one, tmp_path, every, passes=True)

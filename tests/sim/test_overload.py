@@ -61,9 +61,7 @@ def availabilities(
     return delivered
 
 
-def place_taken_at(
-    classes: tuple[ServiceClass, ...], of: tuple[int, ...], recovery: float = 3600.0, *, ceilings: bool = True
-) -> float:
+def place_taken_at(classes: tuple[ServiceClass, ...], of: tuple[int, ...], recovery: float = 3600.0) -> float:
     """When the second of these requests, a second apart, takes the only place from the first, seconds.
 
     ``of``: the class of each. Nobody is preempted within 50 s, and there is no floor.
@@ -79,7 +77,6 @@ def place_taken_at(
         config,
         policy=replace(config.policy, min_running=50.0, recovery=recovery, floor=0.0),
         simulation=replace(config.simulation, end=300.0),
-        optimize=replace(config.optimize, ceilings=ceilings),
     )
     found = run(workload, places(1), config, decisions=True).decisions
     assert found is not None
@@ -148,11 +145,10 @@ def test_a_lost_one_that_recovers_leaves_less_important_promises_alone(
     assert earliest <= time <= earliest + WATCHDOG_SECONDS
 
 
-@pytest.mark.parametrize("ceilings", [True, False])
-def test_of_two_classes_of_one_rank_each_goes_by_its_own_promise(ceilings: bool) -> None:
+def test_of_two_classes_of_one_rank_each_goes_by_its_own_promise() -> None:
     """The place of a bronze request, asked for by a lost one promised .9, which recovers, and one promised 1."""
     classes = (ServiceClass("never", 1.0, 1), ServiceClass("in time", 0.9, 1), ServiceClass("bronze", 0.5, 2))
-    assert 50.0 <= place_taken_at(classes, (2, 0, 1), ceilings=ceilings) <= 50.0 + WATCHDOG_SECONDS
+    assert 50.0 <= place_taken_at(classes, (2, 0, 1)) <= 50.0 + WATCHDOG_SECONDS
 
 
 def test_where_all_can_be_kept_triage_changes_nothing() -> None:

@@ -16,6 +16,7 @@ from slacktide.model import ServiceClass
 from slacktide.model.workload import INDEPENDENT
 from slacktide.sim import RunResult, run
 from support.clusters import cluster
+from support.compiled_policy import CompiledPolicy
 from support.runs import compare, core, decisions_of, passes_of, twin
 from support.small import BRONZE, FOREVER, GOLD, SILVER, Request, machines, small, workload
 
@@ -194,7 +195,8 @@ def test_by_priority_the_youngest_of_a_class_goes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_progress_is_reported_and_an_interrupt_gets_through(engine: str) -> None:
-    one = small([Request(SILVER)] * 3, machines(1.0), end=100_000.0, simulation={"engine": engine})
+    one = small([Request(SILVER)] * 3, machines(1.0), end=100_000.0)
+    own = CompiledPolicy() if engine == "stepwise" else None
     seen: list[tuple[float, int, int]] = []
 
     def interrupt(now: float, admitted: int, total: int) -> None:
@@ -203,7 +205,7 @@ def test_progress_is_reported_and_an_interrupt_gets_through(engine: str) -> None
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        run(one.workload, one.hosts, one.config, progress=interrupt)
+        run(one.workload, one.hosts, one.config, own=own, progress=interrupt)
     assert seen[0][0] < seen[1][0] < seen[2][0] < 100_000.0
     assert {(admitted, total) for _, admitted, total in seen} == {(3, 3)}
 

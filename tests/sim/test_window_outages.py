@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from slacktide.experiment.run_folder import Asked, run_into
-from slacktide.metrics.window_summary import window_summary
+from slacktide.metrics.windows import window_summary
 from slacktide.model import Window
 from slacktide.sim import EVENT_KINDS
 from support.clusters import Cluster

@@ -63,17 +63,6 @@ TERMS = (
 POLICIES_WITH_RULES = tuple(name for name, one in builtin.POLICIES.items() if not one.score)
 """Built-in policies but those that are a score. Clusters are drawn from the first three only, and stay as they are."""
 
-EXACT_SWITCHES = (
-    "static_order",
-    "free_index",
-    "shared_evaluations",
-    "feasible_time",
-    "ceilings",
-    "sorted_hosts",
-    "standstill",
-)
-"""Settings of ``optimize`` that never change a decision."""
-
 
 @dataclass(frozen=True)
 class Cluster:
@@ -86,6 +75,11 @@ class Cluster:
     hot: tuple[float, ...]
     cold: tuple[float, ...]
     events: tuple[HostEvent, ...] = ()
+    naive: bool = False
+    engine: str = "compiled"
+    """``stepwise``: by plans, as a policy of one's own."""
+    large: int = 100
+    """Instances on hosts from which on hosts are told of a request only what matters to them."""
 
     def with_(self, **sections: dict[str, Any]) -> Cluster:
         """The same cluster with other settings: ``with_(policy={"patience": 0.0})``."""
@@ -193,9 +187,17 @@ class Cluster:
         )
         return replace(self, workload=replace(self.workload, classes=classes))
 
-    def without(self, *switches: str) -> Cluster:
-        """The same cluster with these switches of ``optimize`` off."""
-        return self.with_(optimize=dict.fromkeys(switches, False))
+    def on(self, engine: str) -> Cluster:
+        """The same cluster on this engine."""
+        return replace(self, engine=engine)
+
+    def naively(self) -> Cluster:
+        """The same cluster, decided on without anything that saves work."""
+        return replace(self, naive=True)
+
+    def telling(self, large: int) -> Cluster:
+        """The same cluster where requests of so many instances are large."""
+        return replace(self, large=large)
 
 
 def cluster(

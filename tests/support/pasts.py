@@ -8,7 +8,7 @@ import numpy as np
 
 from slacktide.inputs.rows import select
 from slacktide.model import NOTHING_LOST, Past, Workload
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 from support.clusters import Cluster
 
 LONGEST = 600.0

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -16,7 +17,9 @@ from reference.simulator import simulate
 from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.occasions import format_amounts
 from slacktide.sim import EVENT_KINDS, RunResult, run
+from slacktide.state import cluster as state_of_cluster
 from support.clusters import Cluster, HostEvent
+from support.compiled_policy import CompiledPolicy
 
 Decision = tuple[int, float, int, int, tuple[int, ...]]
 """Pass, time (s), row, host row, rows of the victims in order."""
@@ -65,7 +68,10 @@ def told_by(event: HostEvent) -> str:
 def core(cluster: Cluster, folder: Path, **asked: Any) -> RunResult:
     """The compiled simulator's run, decisions and passes recorded."""
     wanted: dict[str, Any] = {"decisions": True, "passes": True} | asked
-    return run(cluster.workload, cluster.hosts, settings_of(cluster, folder), **wanted)
+    if cluster.engine == "stepwise":
+        wanted["own"] = CompiledPolicy()
+    with patch.multiple(state_of_cluster, NAIVE=cluster.naive, LARGE_REQUEST=cluster.large):
+        return run(cluster.workload, cluster.hosts, settings_of(cluster, folder), **wanted)
 
 
 def told_to_the_twin(cluster: Cluster) -> Any:

@@ -23,7 +23,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder:
         for engine, several, neighbours in product(("compiled", "stepwise"), (False, True), (False, True)):
-            one = cluster(1, 3, 12, several, neighbours).with_(simulation={"engine": engine})
+            one = cluster(1, 3, 12, several, neighbours).on(engine)
             core(one, Path(folder))
     warm(load_live())
 

@@ -27,7 +27,7 @@ from slacktide.results.manifest import SCHEMA_VERSION
 SOURCES = ("model", "qos", "state", "kernels", "policy", "inputs", "sim", "results")
 """Packages whose code an outcome depends on."""
 FILES = (
-    *("config.py", "metrics/intervals.py", "metrics/equality.py"),
+    *("config.py", "metrics/intervals.py"),
     *("experiment/run_folder.py", "experiment/run.py", "experiment/prepare.py"),
 )
 """Modules outside of these packages."""

@@ -51,7 +51,6 @@ def leaves_lock(configuration: Mapping[str, Any]) -> bool:
         and policy["name"] in POLICIES
         and policy["score"] in (DEFAULT, *SCORES)
         and policy["cost"] in (DEFAULT, *COSTS)
-        and configuration["simulation"]["engine"] != "stepwise"
     )
 
 

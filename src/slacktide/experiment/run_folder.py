@@ -16,7 +16,7 @@ from slacktide.config import Config
 from slacktide.inputs.grouping import GROUPING
 from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
-from slacktide.metrics.window_summary import window_summary
+from slacktide.metrics.windows import window_summary
 from slacktide.model import Hosts, Workload
 from slacktide.results import tables
 from slacktide.sim import EVENT_KINDS, RunResult, run

@@ -1,7 +1,6 @@
 """What was promised against what was delivered: pure functions, columns in, table out."""
 
-from slacktide.metrics.approaches import ApproachSummary, per_approach
-from slacktide.metrics.summary import Availability, ClassSummary, over_all, per_class
+from slacktide.metrics.summary import ApproachSummary, Availability, ClassSummary, over_all, per_approach, per_class
 from slacktide.metrics.unserved import Unserved, unserved
 
 __all__ = [

@@ -5,11 +5,9 @@ from slacktide.model.disruption_limits import DisruptionLimits
 from slacktide.model.hosts import Hosts
 from slacktide.model.hours import Hours
 from slacktide.model.network import NO_ACCESS, Access, Image, Network
-from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
-from slacktide.model.resizing import NEVER_RESIZED, Resizing
+from slacktide.model.request_events import ALWAYS_READY, NEVER_RESIZED, NOTHING_LOST, Past, Resizing, Unreadiness
 from slacktide.model.service_class import DEFAULT_CLASSES, PenaltyTier, ServiceClass
-from slacktide.model.unreadiness import ALWAYS_READY, Unreadiness
 from slacktide.model.window import Window
 from slacktide.model.workload import AGGREGATED, APPROACHES, CONCURRENT, INDEPENDENT, Requests, Workload
 

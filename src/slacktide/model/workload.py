@@ -9,11 +9,9 @@ from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
 from slacktide.model.network import NO_ACCESS, Access
-from slacktide.model.past import NOTHING_LOST, Past
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
-from slacktide.model.resizing import NEVER_RESIZED, Resizing
+from slacktide.model.request_events import ALWAYS_READY, NEVER_RESIZED, NOTHING_LOST, Past, Resizing, Unreadiness
 from slacktide.model.service_class import DEFAULT_CLASSES, ServiceClass
-from slacktide.model.unreadiness import ALWAYS_READY, Unreadiness
 
 APPROACHES = ("independent", "concurrent", "aggregated")
 """How the availability of a request of several instances is measured (docs/requests.md)."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -29,8 +29,8 @@ from slacktide.qos.windows import worst_window
 from slacktide.sim import failures, startup
 from slacktide.sim.observing import Observer, Watch
 from slacktide.sim.result import Columns, RunResult
+from slacktide.sim.startup import triggers
 from slacktide.sim.stepwise import Stepper
-from slacktide.sim.triggers import triggers
 from slacktide.state import cluster
 from slacktide.state.growing_arrays import RECORDERS, grow, lengthen
 from slacktide.state.layout import parts
@@ -39,16 +39,6 @@ from slacktide.state.request_tables import first_rows, ledgers
 Progress = Callable[[float, int, int], None]
 
 BUDGET = 2000  # passes between two looks at the outside world (Ctrl-C, progress)
-
-FIELDS = {
-    "running": "running",
-    "startup_first": "startup_first",
-    "startup_restarts": "startup_restarts",
-    "discarded": "discarded",
-    "preemptions": "preemptions",
-    "starts": "starts",
-    "hosts_used": "hosts_used",
-}
 
 
 @dataclass
@@ -76,14 +66,9 @@ class Recorder:
         return np.concatenate(parts) if parts else np.zeros(0, ARRAYS[name].dtype)
 
 
-def columns(records: NDArray[Any], names: Mapping[str, str]) -> Columns:
-    """Fields of records as columns under new names; views, so that 25 million rows need no second copy."""
-    return {new: records[old] for new, old in names.items()}
-
-
-def named(*names: str) -> dict[str, str]:
-    """Columns that keep the names of their fields."""
-    return {name: name for name in names}
+def columns(records: NDArray[Any], *names: str) -> Columns:
+    """Fields of records as columns; views, so that 25 million rows need no second copy."""
+    return {name: records[name] for name in names}
 
 
 def check_end(workload: Workload, config: Config) -> None:
@@ -207,9 +192,9 @@ def _run(
     recorder = Recorder()
     state, control = tb.state, tb.control
     step: Callable[[], int] = lambda: event_loop.run(state, BUDGET)  # noqa: E731
-    if own.policy is not None or config.simulation.engine == "stepwise":
+    if own.policy is not None:
         serve: Callable[[int], bool] = lambda code: grow(tb, code, recorder.drain)  # noqa: E731
-        stepper = Stepper(tb, workload, hosts, config, own, serve)
+        stepper = Stepper(tb, workload, hosts, config, own.policy, serve)
         step = lambda: stepper.step(recorder.seconds)  # noqa: E731
     elif record & schema.RECORD_PASSES:
         step = lambda: timed_step(tb, recorder)  # noqa: E731
@@ -304,7 +289,7 @@ def close_part(tb: Tables, recorder: Recorder, final: float, begin: int, pending
 def events_of(recorder: Recorder, workload: Workload) -> Columns:
     """What happened. An outage of a request that has a ledger is that of its first row, and of no instance alone."""
     table = recorder.table("events")
-    found = columns(table, named("time", "kind", "row", "host", "by", "qos", "received"))
+    found = columns(table, "time", "kind", "row", "host", "by", "qos", "received")
     of_request = table["by"] == log_records.OF_REQUEST
     if of_request.any() and workload.request is not None:
         chosen, _ = ledgers(workload)
@@ -329,7 +314,8 @@ def result_of(tb: Tables, workload: Workload, recorder: Recorder, final: float) 
     admission = tb["admission"][:count] if workload.requests is not None else np.zeros(0)
     for name in ("admission", "duration"):
         tb.put(name, np.zeros(0))  # on the grid of times these may be copies; nobody needs them any more
-    rows = columns(records, FIELDS)
+    times = ("running", "startup_first", "startup_restarts", "discarded")
+    rows = columns(records, *times, "preemptions", "starts", "hosts_used")
     rows |= {"row": row, "pending": pending, "wasted_startup": wasted, "completed": completed}
     if len(tb["accounts"]):
         rows["worst_window"] = worst_windows(tb, workload, rows)
@@ -343,15 +329,14 @@ def result_of(tb: Tables, workload: Workload, recorder: Recorder, final: float) 
     per_pass = per_event = per_decision = None
     recorder.drain(tb)
     if record & schema.RECORD_PASSES:
-        per_pass = columns(recorder.table("passes"), named("time", "queue", "placed", "preempted", "operations"))
+        per_pass = columns(recorder.table("passes"), "time", "queue", "placed", "preempted", "operations")
         per_pass["decision_seconds"] = np.array(recorder.seconds)
     if record & (schema.RECORD_EVENTS | schema.RECORD_OUTAGES):
         per_event = events_of(recorder, workload)
     if record & schema.RECORD_DECISIONS:
-        names = {"pass": "batch"} | named("time", "row", "host", "metric", "first", "victims")
-        per_decision = columns(recorder.table("decisions"), names)
-        per_decision["count"] = per_decision["victims"]
-        per_decision["victims"] = recorder.table("victims")
+        log = recorder.table("decisions")
+        per_decision = {"pass": log["batch"], **columns(log, "time", "row", "host", "metric", "first")}
+        per_decision |= {"count": log["victims"], "victims": recorder.table("victims")}
     return RunResult(
         requests=requests,
         instances=instances,

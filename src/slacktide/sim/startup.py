@@ -1,4 +1,4 @@
-"""Start-up delays: from a file of measured values, or from a distribution."""
+"""Start-up delays, from a file of measured values or a distribution; and instants of passes that are given."""
 
 from __future__ import annotations
 
@@ -72,3 +72,15 @@ def delays(text: str, setting: str) -> NDArray[np.float64]:
         raise ConfigError(f"{setting}: found {text!r}, expected the smaller number first")
     u = (np.arange(STEPS) + 0.5) / STEPS
     return np.maximum(0.0, quantiles(*numbers, u))
+
+
+def triggers(file: str | None) -> NDArray[np.float64]:
+    """The instants in a file of seconds, in order; none where no file is named.
+
+    Raises :class:`ConfigError` where there is no such file, and InputError for a broken one.
+    """
+    if file is None:
+        return np.zeros(0)
+    if not Path(file).is_file():
+        raise ConfigError(f"scheduler.triggers: found {file!r}, expected a file of seconds")
+    return np.sort(read_delays(Path(file)))

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import LONGEST, Accounting, Config, OptimizeSettings
+from slacktide.config import LONGEST, Accounting, Config
 from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
@@ -45,14 +45,15 @@ ACCOUNTINGS: dict[Accounting, int] = {"restart": schema.RESTART, "always": schem
 
 WORK = {"kept": schema.KEPT, "lost": schema.LOST, "by-kind": schema.LOST_BY_KIND}
 
-ON_GRID = (
-    *("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "expiry"),
-    "recreation",
-)
+ON_GRID = ("patience", "savable", "overload_patience", "recovery", "watchdog", "end", "tolerance", "recreation")
 """Rules that are times."""
 
 NETWORK = "network"
 """The resource that is bandwidth."""
+NAIVE = False
+"""True only in tests: decisions without anything that saves work, which must be the same."""
+LARGE_REQUEST = 100
+"""Instances on hosts from which on hosts are told of a request only what matters to them (:mod:`..leeway`)."""
 INSTANCES = 16  # a host has room for at first
 MANY_HOSTS = 1024  # from as many on a tournament of them is worth its memory
 LOOKS_BEFORE = 16  # a tree costs about as much as that many looks at every host
@@ -89,7 +90,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "end": math.inf if config.simulation.end is None else config.simulation.end,
         "tolerance": optimize.equivalence_tolerance,
         "relaxed": optimize.relaxed_randomization,
-        "expiry": optimize.expiring_cache,
         "seed": config.simulation.seed % 2**64,
         "stride": coprime_stride(hosts),
         "own_score": own.score,
@@ -119,15 +119,11 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "gang": policy.gang,
         "reprieve": policy.reprieve,
         "recreation": config.simulation.recreation,
-        "free_index": optimize.free_index,
-        "shared": optimize.shared_evaluations,
-        "feasible_time": optimize.feasible_time,
-        "ceilings": optimize.ceilings,
-        "sorted_hosts": optimize.sorted_hosts,
-        "large": optimize.large_requests,
-        "static_order": optimize.static_order,
-        "standstill": optimize.standstill and all_exact(optimize),
+        "shared": optimize.shared_evaluations and not NAIVE,
+        "naive": NAIVE,
+        "large": LARGE_REQUEST,
         "pruning": optimize.queue_pruning,
+        "exact": optimize.relaxed_randomization >= 1.0 and optimize.equivalence_tolerance == 0.0,
         "record": record,
         "observe": math.inf,
     }
@@ -139,12 +135,6 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         rules[name] = layout.on_grid(rules[name])
     note_classes(rules[0], classes)
     return rules
-
-
-def all_exact(optimize: OptimizeSettings) -> bool:
-    """Whether nothing is set by which decisions depend on what was looked at before."""
-    looks = optimize.relaxed_randomization < 1.0 or optimize.equivalence_tolerance > 0.0
-    return not (looks or optimize.queue_pruning or optimize.expiring_cache > 0.0)
 
 
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:

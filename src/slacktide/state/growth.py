@@ -406,8 +406,7 @@ class Growing(ServiceClasses):
         grouping = self._groups.regroup(tb["capacity"], before, self.terms, self.attributes, self._changed)
         allowed = grouping.allowed[: len(known)]
         same = np.array_equal(before, grouping.group) and np.array_equal(known, allowed)
-        expires = tb.rules["expiry"] > 0.0  # then what holds on is not exact, and records depend on what was voided
-        if same and not self._resized and not expires and not self._changes_domains():
+        if same and not self._resized and not self._changes_domains():
             tb.put("allowed", grouping.allowed)
             return False
         self._group_anew(grouping)

@@ -13,7 +13,7 @@ from slacktide.kernels.drive import past as kernels
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME
 from slacktide.model import INDEPENDENT, Past, Workload
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 from slacktide.state.layout import on_grid
 
 

@@ -378,12 +378,10 @@ def test_room_is_seen_without_a_pass() -> None:
     assert not has_room(engine, 2)
 
 
-@pytest.mark.parametrize("bounds", [True, False])
-def test_one_that_is_lost_while_it_starts_gives_its_place_to_one_that_is_not(bounds: bool) -> None:
+def test_one_that_is_lost_while_it_starts_gives_its_place_to_one_that_is_not() -> None:
     """Nobody knows when it will be ready, and its metric falls until then: a bound of its host does not hold on."""
     config = settings()
-    policy, optimize = replace(config.policy, floor=0.0), replace(config.optimize, ceilings=bounds)
-    engine = Engine(replace(config, policy=policy, optimize=optimize))
+    engine = Engine(replace(config, policy=replace(config.policy, floor=0.0)))
     engine.host("n", {"cpu": 1000, "pods": 10}, {}, True)
     engine.spec(0, Spec((("cpu", 1000), ("pods", 1)), SILVER))
     for uid, at in (("lost", T0 - 10), ("starts", T0), ("savable", T0 + 20)):

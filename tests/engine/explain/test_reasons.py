@@ -14,12 +14,11 @@ from slacktide.config import Config
 from slacktide.engine.core import disruptions, types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
-from slacktide.engine.explain.reasons import Explainer, Explanation
+from slacktide.engine.explain.reasons import Explainer, Explanation, until_needed
 from slacktide.model import Constraint, DisruptionLimits, Hours, Placement, Rule, ServiceClass, Term
 from slacktide.model.causes import WORKLOAD
 from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attribute
 from slacktide.model.placement import Topology
-from slacktide.policy.compiled import until_needed
 from slacktide.state.spec import Spec
 from support.calls import calls_of
 

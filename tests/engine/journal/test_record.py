@@ -554,7 +554,6 @@ def test_the_past_comes_with_the_workload(tmp_path: Path) -> None:
     ]
     result = run(*align(workload, read_hosts(tmp_path / "out" / "hosts.parquet")), config)
     assert result.requests["pending"].sum() == 40 + 65 + 100, "all are placed at once, and have been running"
-    assert config.simulation.remark is not None
     assert set(made.availability) == {"silver", "rolling"}
 
 

@@ -10,7 +10,7 @@ import pytest
 from slacktide import settings
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal.record import Recorder, sessions
-from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
+from slacktide.engine.journal.to_workload import as_workload
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.model import Placement, Rule, ServiceClass, Topology, Workload
 from slacktide.sim import run
@@ -136,7 +136,6 @@ def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gon
     assert config.simulation.grace == str((told.folder / "out" / "grace.csv").resolve())
     assert config.policy.victims == "next-pass"
     assert config.qos.startup == told.engine.config.qos.startup
-    assert config.simulation.remark == LEFT_OUT
 
 
 def test_unreadiness_is_replayed_where_it_counts(told: Told) -> None:

@@ -17,8 +17,8 @@ import pytest
 
 from slacktide.errors import KernelError
 from slacktide.kernels.ahead_of_time import __main__ as program
-from slacktide.kernels.ahead_of_time import building, linking
-from slacktide.kernels.ahead_of_time.translating import optimised, translated
+from slacktide.kernels.ahead_of_time import building
+from slacktide.kernels.ahead_of_time.lowering import optimised, translated
 from slacktide.kernels.runtime import library
 from slacktide.kernels.runtime.compiling import ADDRESSED, ENTRIES
 from support.libraries import bitcode, import_every_kernel, needs_library, run
@@ -85,7 +85,7 @@ def test_a_missing_linker_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda _: None)
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(KernelError, match=r"no linker for riscv64: found neither .* SLACKTIDE_PURE=1"):
-        linking.linker_for("riscv64")
+        building.linker_for("riscv64")
 
 
 @needs_library

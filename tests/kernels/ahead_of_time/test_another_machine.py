@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from slacktide.kernels.ahead_of_time.linking import Linker, link
-from slacktide.kernels.ahead_of_time.translating import translated
+from slacktide.kernels.ahead_of_time.building import Linker, link
+from slacktide.kernels.ahead_of_time.lowering import translated
 from slacktide.kernels.drive import event_loop
 from slacktide.kernels.runtime.library import symbol
 from slacktide.kernels.tables.arrays import ARRAYS, STATE, Tables

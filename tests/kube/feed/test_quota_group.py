@@ -11,8 +11,8 @@ from typing import Any, cast
 import pytest
 
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_group import Claim, Group
-from slacktide.kube.feed.quota_line import Line, Place, Waiting
+from slacktide.kube.feed.quota_group import Group
+from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition
 from slacktide.kube.translate.promise_quotas import Quota
 from support.calls import calls_of
 
@@ -68,7 +68,7 @@ class Scene:
         one = self.twin.rows[uid]
         node = "node" if one["settled"] == "bound" else ""
         pod = SimpleNamespace(name=uid, pod=SimpleNamespace(spec=SimpleNamespace(node_name=node)))
-        place, settled = Place(one["created"], uid), bool(one["settled"])
+        place, settled = QueuePosition(one["created"], uid), bool(one["settled"])
         return Claim(cast(FedPod, pod), one["workload"], one["came"], one["amounts"], place, settled)
 
     def step(self, number: int) -> Iterable[str]:
@@ -133,18 +133,21 @@ def test_each_change_leads_to_what_it_would_be_from_the_beginning(seed: int) -> 
 
 def test_a_line_that_is_filled_is_as_one_by_one() -> None:
     chance = random.Random(3)
-    claims = [
-        Waiting(Place(chance.randrange(9), f"{i}"), (chance.randrange(5), chance.randrange(5)), barred=i % 7 == 0)
-        for i in range(200)
+    drawn = [
+        (QueuePosition(chance.randrange(9), f"{i}"), (chance.randrange(5), chance.randrange(5))) for i in range(400)
     ]
+
+    def claims() -> list[Claim]:
+        return [Claim(cast(FedPod, None), "w", 0.0, drawn[i][1], drawn[i][0], barred=i % 7 == 0) for i in range(400)]
+
     filled, grown = Line((90, 70)), Line((90, 70))
-    filled.fill(Waiting(one.place, one.amounts, barred=one.barred) for one in claims)
-    for one in claims:
-        grown.insert(one)
+    filled.fill(claims())
+    for claim in claims():
+        grown.insert(claim)
         while (wrong := grown.first_wrong()) is not None:
-            grown.flip(wrong)
+            grown.put(wrong, taken=not wrong.taken)
     assert filled.first_wrong() is None
-    assert [(one.place, one.taken) for one in filled] == [(one.place, one.taken) for one in grown]
+    assert [(one.position, one.taken) for one in filled] == [(one.position, one.taken) for one in grown]
     assert filled.taken == grown.taken
 
 
@@ -156,7 +159,7 @@ def test_ten_thousand_that_are_heard_of_in_the_worst_order_take_few_calls_each()
 
     def join_all() -> None:
         for number in range(10_000):
-            group.join(Claim(pod, "w", 0.0, (1, 1), Place(-float(number), f"u{number}")))
+            group.join(Claim(pod, "w", 0.0, (1, 1), QueuePosition(-float(number), f"u{number}")))
             changed.extend(group.decide())
 
     assert calls_of(join_all) < 350 * 10_000

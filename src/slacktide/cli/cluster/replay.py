@@ -70,7 +70,7 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
 
     from slacktide.cli.text import count
     from slacktide.engine.journal.record import sessions
-    from slacktide.engine.journal.to_workload import as_workload
+    from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
 
     known = sessions(directory)
     chosen = [one for one in known if number in (None, one.number)]
@@ -86,6 +86,6 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
     click.echo(
         f"session {made.session}: {made.seconds:,.0f} s, {count(made.instances)} instances in {count(made.rows)} rows, "
         f"{count(made.hosts)} hosts, {count(made.resizes)} resizes, {count(made.delays)} start-up delays\n"
-        f"delivered, as recorded: {delivered}; since admission, as a simulation says it: {since}\n"
+        f"delivered, as recorded: {delivered}; since admission, as a simulation says it: {since}\n{LEFT_OUT}\n"
         f"slacktide simulate {out / 'workload.parquet'} {out / 'hosts.parquet'} --config {out / 'settings.json'}"
     )

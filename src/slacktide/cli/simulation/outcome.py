@@ -69,7 +69,6 @@ def text(
             ),
             *_resizes(totals),
             *_windows(config, totals["end"]),
-            *([config.simulation.remark] if config.simulation.remark is not None else []),
             (
                 f"{costs['wall_seconds']:.2f} s{first}; {costs['cpu_seconds']:.2f} s of processor time, "
                 f"{costs['peak_rss_mb']:.0f} MB at most"

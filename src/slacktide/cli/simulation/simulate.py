@@ -184,8 +184,6 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
     by_name = {one.name: {key: value for key, value in asdict(one).items() if key != "name"} for one in classes}
     availability = {accounting: asdict(one) for accounting, one in everyone.items()}
     about = {"policy": config.policy.name, "seed": config.simulation.seed, "accounting": config.qos.startup}
-    if config.simulation.remark is not None:
-        about["remark"] = config.simulation.remark
     listed = [asdict(one) for one in approaches]
     told: dict[str, Any] = {"delays": {one.pop("class"): one for one in seen}} if seen else {}
     told["never_served"] = {one.service: one.instances for one in never}

@@ -26,7 +26,6 @@ from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
 from slacktide.kernels.queue.lateness import LOST, NOT_LATE
 from slacktide.model import Rule
-from slacktide.policy.compiled import until_needed
 
 KEPT_SECONDS = 1.0
 """Within this time one answer serves all instances of a kind with about the same slack."""
@@ -212,3 +211,10 @@ class Explainer:
             return "", "", inf
         margin = float(tb["classes"]["margin"][cls])
         return until_needed(slack, margin), until_needed(slack, margin, LATER), slack - margin
+
+
+def until_needed(slack: float, margin: float, when: str = "in {:.1f} s") -> str:
+    """When one may preempt that does so only where it must; both in seconds. ``when`` shows the number."""
+    if isinf(slack):
+        return "may preempt nobody while its promise cannot break as things stand"
+    return f"may preempt {when.format(slack - margin)} if still pending"

@@ -18,11 +18,10 @@ from numpy.typing import NDArray
 
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.engine.journal.host_files import amounts_in_units, events_text, hosts_of
 from slacktide.engine.journal.record import FORMAT, SECTIONS, Session
 from slacktide.engine.journal.replay import Report, retrace
 from slacktide.engine.journal.retrace import SHORTEST, Demand, SessionHistory
-from slacktide.engine.journal.rows import Row, rows_of
+from slacktide.engine.journal.rows import Row, amounts_in_units, events_text, hosts_of, rows_of
 from slacktide.engine.journal.workload_text import Terms
 from slacktide.errors import InputError, OutputError, Problem
 from slacktide.inputs.columns.instances import RequestColumns, Scale, expand
@@ -45,7 +44,7 @@ from slacktide.model import (
 )
 from slacktide.model.durations import write_duration
 from slacktide.model.network import NO_ACCESS
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 from slacktide.model.service_class import OWN
 from slacktide.state.spec import Spec
 
@@ -55,7 +54,7 @@ LEFT_OUT = (
     "time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
     "that did not complete (they never do), and where pods ran when it began."
 )
-"""Said with every result."""
+"""Said where one is made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,7 +356,6 @@ def _write_settings(
             end=max(SHORTEST, history.now - history.begin),
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
-            remark=LEFT_OUT,
             **written["simulation"],
         ),
         classes=workload.classes,

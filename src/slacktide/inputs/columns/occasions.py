@@ -19,7 +19,7 @@ from slacktide.inputs.columns.cells import Codes, Floats, format_float, format_p
 from slacktide.inputs.columns.instances import INSTANT, LATEST, RequestColumns
 from slacktide.inputs.problems import Problems
 from slacktide.model import Past, Resizing, Unreadiness
-from slacktide.model.past import lost_in
+from slacktide.model.request_events import lost_in
 
 RESIZE = (
     "seconds: resource=amount such as '600: cpu=2 memory=4; 1200: cpu=1', seconds increasing from 0, "

@@ -1,17 +1,62 @@
-"""From kernels to the library of a machine: all steps, and what is kept of them."""
+"""From kernels to the library of a machine: all steps, and what is kept of them.
+
+The linker is Zig's where the package ``ziglang`` is installed, else cc.
+"""
 
 from __future__ import annotations
 
+import importlib.util
 import json
+import platform
+import shutil
+import subprocess
+import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from slacktide.kernels.ahead_of_time.linking import link, linker_for
+from slacktide.errors import KernelError
 from slacktide.kernels.runtime import mode
 from slacktide.kernels.runtime.library import ABOUT, FORMAT, about, file_of
 from slacktide.kernels.runtime.sources import cache_directory, fingerprint
+
+GLIBC = "2.17"
+"""The oldest C library that one linked by Zig can be loaded with (manylinux2014)."""
+# No -lm: functions of libm differ in their last digits from one machine to the next, and kernels do without. What is
+# left undefined, like a helper of Numba's own runtime, is an error.
+FLAGS = ("-shared", "-Wl,--no-undefined", "-Wl,-z,noexecstack", "-Wl,-s")
+
+
+class Linker(NamedTuple):
+    """A command that links, and the tag of a platform whose machines surely have what it links against."""
+
+    command: tuple[str, ...]
+    tag: str
+
+
+def linker_for(machine: str) -> Linker:
+    """One that links for this machine (``x86_64``, ``aarch64``). Raises :class:`KernelError` where there is none."""
+    if importlib.util.find_spec("ziglang") is not None:
+        command = (sys.executable, "-m", "ziglang", "cc", "-target", f"{machine}-linux-gnu.{GLIBC}")
+        return Linker(command, f"manylinux_{GLIBC.replace('.', '_')}_{machine}")
+    own = machine == platform.machine()
+    names = ("cc", "gcc", "clang") if own else (f"{machine}-linux-gnu-gcc",)
+    for name in names:
+        if shutil.which(name):
+            return Linker((name,), f"linux_{machine}")
+    raise KernelError(
+        f"no linker for {machine}: found neither the package ziglang nor {' nor '.join(names)}; install one, or set "
+        "SLACKTIDE_PURE=1 to have a wheel without compiled kernels"
+    )
+
+
+def link(linker: Linker, objects: Path, library: Path) -> None:
+    """Link an object file into a library. Raises :class:`KernelError` with what the linker said."""
+    command = [*linker.command, *FLAGS, "-o", str(library), str(objects)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise KernelError(f"{' '.join(command)}: {done.stderr.strip()}")
 
 
 def built(folder: Path, machine: str, levels: Collection[str]) -> bool:
@@ -58,7 +103,7 @@ def build(folder: Path, machine: str, levels: Collection[str]) -> None:
     linker = linker_for(machine)  # before the work that would be for nothing without one
     module = bitcode()
 
-    from slacktide.kernels.ahead_of_time.translating import translated
+    from slacktide.kernels.ahead_of_time.lowering import translated
     from slacktide.kernels.runtime.jit import COMPILER
 
     said: dict[str, Any] = {

@@ -7,10 +7,9 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.drive import instance_ledger, leavers, scheduling_pass
 from slacktide.kernels.feasible import affinity, disruption_budgets, host_slots
-from slacktide.kernels.policies import triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap, waiting_queue
-from slacktide.kernels.runtime.compiling import entry, whole
+from slacktide.kernels.runtime.compiling import entry
 from slacktide.kernels.tables import buffer_capacity, views
 from slacktide.kernels.tables.log_records import BEGUN, PREEMPTED
 from slacktide.kernels.tables.schema import GONE, NOBODY, RECORD_DECISIONS, State
@@ -119,9 +118,3 @@ def metric_in_queue(tb: State, row: int, now: float) -> float:
     if at < 0:
         return np.nan
     return request_heap.metric_of_entry(tb, waiting_queue.entry_at(tb, at), now) - request_ledger.shift_of(tb, row)
-
-
-@entry
-def is_lost(tb: State, row: int, mine: float, now: float) -> bool:
-    """Whether a waiting instance with metric ``mine`` is given up where its class is overloaded; O(1)."""
-    return triage.is_lost(tb, row, whole(views.kinds(tb)[views.instances(tb)[row]["kind"]]["cls"]), mine, now)

@@ -17,35 +17,35 @@ from slacktide.kernels.tables.schema import GONE, NOBODY, OPEN, RECORD_DECISIONS
 
 
 @kernel
-def find_host(tb: State, entry: Records, mine: float) -> int:
+def find_host(tb: State, entry: Records, q_j: float) -> int:
     """The host for a waiting instance that stands so (:func:`.in_force.standing`), or -1 with the failure noted."""
     k = whole(entry["kind"])
-    views.control(tb)["swayed"] = 0
+    views.control(tb)["order_mattered"] = 0
     if affinity.involved(tb, k):
-        return find_with_rules(tb, k, mine)
-    position = infeasibility_memo.known_since(tb, k, mine)
-    if position >= 0 and not search.can_still_wait(tb, k, mine):
+        return find_with_rules(tb, k, q_j)
+    position = infeasibility_memo.known_since(tb, k, q_j)
+    if position >= 0 and not search.can_still_wait(tb, k, q_j):
         search.bring_metrics_up_to_date(tb)
-        position = infeasibility_memo.known_since(tb, k, mine)  # unless the log could not hold it all
+        position = infeasibility_memo.known_since(tb, k, q_j)  # unless the log could not hold it all
     if position >= 0:
-        host = search.look_at_changes(tb, k, mine, position)
+        host = search.look_at_changes(tb, k, q_j, position)
     elif views.rules(tb)["relaxed"] < 1.0:
-        host = search.look_at_random(tb, k, mine, entry["row"])
+        host = search.look_at_random(tb, k, q_j, entry["row"])
     else:
-        host = search.look_everywhere(tb, k, mine)
-    if host < 0 and views.rules(tb)["feasible_time"]:
-        infeasibility_memo.note_failure(tb, entry, mine, position)
+        host = search.look_everywhere(tb, k, q_j)
+    if host < 0:
+        infeasibility_memo.note_failure(tb, entry, q_j, position)
     return host
 
 
 @kernel
-def find_with_rules(tb: State, k: int, mine: float) -> int:
+def find_with_rules(tb: State, k: int, q_j: float) -> int:
     """As :func:`find_host`, for a kind with rules or preferences."""
-    if infeasibility_memo.fails_again(tb, k, mine):
+    if infeasibility_memo.fails_again(tb, k, q_j):
         return whole(-1)
-    host = search_with_rules.find(tb, k, mine)
+    host = search_with_rules.find(tb, k, q_j)
     if host < 0:
-        infeasibility_memo.note_in_pass(tb, k, mine)
+        infeasibility_memo.note_in_pass(tb, k, q_j)
     return host
 
 
@@ -83,17 +83,17 @@ def evict(tb: State, entries: Records, number: int, by: int) -> None:
 
 
 @kernel
-def victims_for(tb: State, row: int, h: int, mine: float) -> int:
+def victims_for(tb: State, row: int, h: int, q_j: float) -> int:
     """Victims for instance ``row`` on the host found for it into ``taken``, their number; O(instances), and where some
     may be reprieved O(victims^2 * rules)."""
-    number = whole(chosen_victims(tb, row, h, mine))
+    number = whole(chosen_victims(tb, row, h, q_j))
     if number > 1 and views.rules(tb)["reprieve"]:
         number = whole(search_with_rules.reprieve(tb, h, whole(views.instances(tb)[row]["kind"]), number))
     return number
 
 
 @kernel
-def chosen_victims(tb: State, row: int, h: int, mine: float) -> int:
+def chosen_victims(tb: State, row: int, h: int, q_j: float) -> int:
     """As :func:`victims_for`, before anybody is reprieved; O(instances).
 
     Where requests within a tolerance count as one, the choice may have been made for
@@ -101,29 +101,29 @@ def chosen_victims(tb: State, row: int, h: int, mine: float) -> int:
     """
     k = whole(views.instances(tb)[row]["kind"])
     control, kind = views.control(tb), views.kinds(tb)[k]
-    mine = in_force.standing(tb, row, k, mine)
+    q_j = in_force.standing(tb, row, k, q_j)
     if affinity.involved(tb, k):
         control["operations"] -= 1
         affinity.prepare(tb, k)
-        return whole(search_with_rules.choose_either(tb, h, k, mine, control["now"]))
-    number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], mine, control["now"]))
+        return whole(search_with_rules.choose_either(tb, h, k, q_j, control["now"]))
+    number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], q_j, control["now"]))
     control["operations"] -= 1  # the choice was counted when it was made
     if number < 0:
         at = views.shared_of_pair(tb)[kind["pair"]]
         first = views.shared(tb)[max(at, 0)]["reference"]
-        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], min(first, mine), control["now"]))
+        number = whole(victims.choose(tb, h, kind["shape"], kind["cls"], min(first, q_j), control["now"]))
     return number
 
 
 @kernel
-def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt: bool) -> None:
+def place(tb: State, entries: Records, at: int, h: int, q_j: float, may_preempt: bool) -> None:
     """Carry out a decision: preempt on host ``h`` what the instance needs and start it there."""
     entry = entries[at]
     control = views.control(tb)
     now = control["now"]
     number = whole(0)
     if may_preempt:
-        number = victims_for(tb, whole(entry["row"]), h, mine)
+        number = victims_for(tb, whole(entry["row"]), h, q_j)
         if number < 0:
             return
         number = whole(list_victims(tb, h, number))
@@ -131,7 +131,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         decision = views.decisions(tb)[control["decisions"]]
         decision["row"] = entry["row"]
         decision["time"] = now
-        decision["metric"] = mine - request_ledger.shift_of(tb, whole(entry["row"]))
+        decision["metric"] = q_j - request_ledger.shift_of(tb, whole(entry["row"]))
         decision["batch"] = control["batch"] - 1
         decision["host"] = h
         decision["victims"] = number
@@ -142,7 +142,7 @@ def place(tb: State, entries: Records, at: int, h: int, mine: float, may_preempt
         if views.rules(tb)["record"] & RECORD_DECISIONS:
             control["victims"] += number
     instance_ledger.start(tb, entry["row"], h, now)
-    instance_ledger.record(tb, BEGUN, entry["row"], h, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"])))
+    instance_ledger.record(tb, BEGUN, entry["row"], h, NOBODY, q_j - request_ledger.shift_of(tb, whole(entry["row"])))
     control["pass_placed"] += 1
     entry["done"] = GONE
     request_heap.reorder(tb, entries, whole(entry["request"]))
@@ -159,7 +159,7 @@ def prunable(tb: State, entry: Records, last: int) -> bool:
 
 
 @kernel
-def find_in_phase(tb: State, entry: Records, mine: float) -> int:
+def find_in_phase(tb: State, entry: Records, q_j: float) -> int:
     """The host for a waiting instance by the rules of the present phase, or -1."""
     if views.control(tb)["phase"] == 2:
         k = whole(entry["kind"])
@@ -169,11 +169,11 @@ def find_in_phase(tb: State, entry: Records, mine: float) -> int:
         return nominated
     if prunable(tb, entry, views.control(tb)["failed"]):
         return whole(-1)
-    return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine))
+    return find_host(tb, entry, in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), q_j))
 
 
 @kernel
-def has_last_resort(tb: State, entry: Records, mine: float) -> bool:
+def has_last_resort(tb: State, entry: Records, q_j: float) -> bool:
     """Whether one that found no host looks again, as if nothing protected less important ones; O(1).
 
     Only on a cluster, and only one that starts alone and may preempt: what was found before in this pass counts no more
@@ -185,16 +185,16 @@ def has_last_resort(tb: State, entry: Records, mine: float) -> bool:
     cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
     if views.classes(tb)[cls]["beyond"] == 0 or not disruption_budgets.any_protection(tb):
         return False
-    return not in_force.can_still_wait(tb, cls, mine)
+    return not in_force.can_still_wait(tb, cls, q_j)
 
 
 @kernel
-def find_at_last(tb: State, entry: Records, mine: float) -> int:
+def find_at_last(tb: State, entry: Records, q_j: float) -> int:
     """As :func:`find_host`, where less important ones are not protected, until :func:`protect_again`."""
     control, ours = views.control(tb), views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]]
     control["beyond"], control["beyond_rank"] = ours["beyond"], ours["rank"]
     pod_groups.shake(tb)
-    return whole(find_host(tb, entry, mine))
+    return whole(find_host(tb, entry, q_j))
 
 
 @kernel
@@ -209,24 +209,24 @@ def serve(tb: State, entries: Records, at: int) -> None:
     """The entry's turn: a host is found for it, or it is held."""
     control = views.control(tb)
     entry = entries[at]
-    mine = request_heap.metric_of_entry(tb, entry, control["now"])
+    q_j = request_heap.metric_of_entry(tb, entry, control["now"])
     host = whole(-1)
     pod_groups.begins_to_ask(tb, whole(entry["row"]))
     hopeless_kinds.take_turn(tb, entry)
     if control["gang"] < 0 or control["gang_starts"]:
-        host = whole(find_in_phase(tb, entry, mine))
-    stands = in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), mine)
+        host = whole(find_in_phase(tb, entry, q_j))
+    stands = in_force.standing(tb, whole(entry["row"]), whole(entry["kind"]), q_j)
     if host < 0 and has_last_resort(tb, entry, stands):
         host = whole(find_at_last(tb, entry, stands))
     if host >= 0:
-        place(tb, entries, at, host, mine, control["phase"] == 1)
+        place(tb, entries, at, host, q_j, control["phase"] == 1)
     else:
         if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
-        standstill.note(tb, entry, mine)
-        hopeless_kinds.note(tb, entry, mine)
+        standstill.note(tb, entry, q_j)
+        hopeless_kinds.note(tb, entry, q_j)
         instance_ledger.record(
-            tb, HELD, entry["row"], NOBODY, NOBODY, mine - request_ledger.shift_of(tb, whole(entry["row"]))
+            tb, HELD, entry["row"], NOBODY, NOBODY, q_j - request_ledger.shift_of(tb, whole(entry["row"]))
         )
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
@@ -320,13 +320,13 @@ def try_gang(tb: State, entries: Records, who: int, count: int) -> int:
 def try_member(tb: State, entry: Records) -> bool:
     """Place an instance for the time of the trial; whether there is a host for it."""
     control = views.control(tb)
-    mine = request_heap.metric_of_entry(tb, entry, control["now"])
-    h = whole(find_in_phase(tb, entry, mine))
+    q_j = request_heap.metric_of_entry(tb, entry, control["now"])
+    h = whole(find_in_phase(tb, entry, q_j))
     if h < 0:
         return False
     number = whole(0)
     if control["phase"] == 1:
-        number = victims_for(tb, whole(entry["row"]), h, mine)
+        number = victims_for(tb, whole(entry["row"]), h, q_j)
         if number < 0:
             return False
         number = whole(list_victims(tb, h, number))

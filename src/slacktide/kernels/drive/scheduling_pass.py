@@ -81,12 +81,9 @@ def count(tb: State) -> None:
 
 @kernel
 def line_up(tb: State, entries: Records, count: int) -> None:
-    """Arrange the entries, which are in static order, for their turns; O(n) where the order is static."""
+    """Arrange the entries, which are in static order, for their turns; O(n)."""
     alone = whole(waiting_queue.with_own_ledger(tb, entries, count))
-    if views.rules(tb)["static_order"]:
-        waiting_queue.arrange(tb, entries, alone)
-    else:
-        waiting_queue.arrange_from_scratch(tb, entries, alone)
+    waiting_queue.arrange(tb, entries, alone)
     views.control(tb)["at"] = 0
     views.control(tb)["gang"] = NOBODY
     request_heap.build(tb, entries, alone, count)

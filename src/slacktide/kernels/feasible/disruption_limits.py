@@ -1,7 +1,7 @@
 """Whether an account allows one disruption more: how many there were, how long ago, and at what time of the week.
 
 docs/semantics.md, 'Limits on disruption'. A limit that loosens does so by time alone. What is known of failures by
-metric takes nobody to be protected (:mod:`slacktide.kernels.memo.earliest_feasible`), so it holds whatever loosens.
+metric takes nobody to be protected (:mod:`slacktide.kernels.memo.infeasibility_memo`), so it holds whatever loosens.
 What is known by rank does not: each pass begins as if something had loosened (:func:`pass_begins`), and no pass is
 left out (:mod:`slacktide.kernels.memo.standstill`).
 """

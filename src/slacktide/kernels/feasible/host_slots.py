@@ -377,16 +377,16 @@ def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
 
 
 @leaf
-def hopeless(tb: State, h: int, cls: int, mine: float, now: float) -> bool:
+def hopeless(tb: State, h: int, cls: int, q_j: float, now: float) -> bool:
     """Whether metrics and ranks on host ``h`` show that nobody is eligible for one of class ``cls``; O(1)."""
     ceiling = views.ceilings(tb)[h]
-    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, mine)
+    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, q_j)
 
 
 @kernel
 def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
-    if views.rules(tb)["sorted_hosts"] and now < views.hosts(tb)[h]["sorted_until"]:
+    if now < views.hosts(tb)[h]["sorted_until"] and not views.rules(tb)["naive"]:
         return
     if in_force.by_metric(tb):
         sort_by_metric(tb, h, now)

@@ -39,7 +39,7 @@ ROUNDS_UP = 2.0**-53 * (1.0 + 2.0**-52)
 def has_any(tb: State, q: int) -> bool:
     """Whether a request is large enough for a leeway, and may have one; O(1)."""
     request, large = views.requests(tb)[q], views.rules(tb)["large"]
-    if large == 0 or request["placed"] < large or request["loses"] or len(views.counters(tb)) > 0:
+    if request["placed"] < large or request["loses"] or len(views.counters(tb)) > 0:
         return False
     return in_force.by_metric(tb) and in_force.cost(tb) == FEWEST_VICTIMS
 

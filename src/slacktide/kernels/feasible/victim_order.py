@@ -2,7 +2,7 @@
 
 As a rule, whoever may preempt more of the instances on a host frees more. Not where one that goes keeps another one
 from going, as they share a budget or a limit, nor where it takes a rule about neighbours with it that held. Then one
-may fail who may preempt more, and another one find room who may preempt fewer. So that is noted (``control.swayed``),
+may fail who may preempt more, and another one find room who may preempt fewer. So that is noted (of ``control``),
 and a failure in which it happened is taken for one of its metric only (:mod:`slacktide.kernels.memo`), while budgets
 and limits are as they were.
 """
@@ -31,14 +31,14 @@ def loses_the_last(tb: State, h: int) -> bool:
 def note(tb: State, h: int) -> None:
     """The order of victims on host ``h`` decides whether they serve: a failure may be of this metric only; O(1)."""
     if in_force.by_metric(tb) and not loses_the_last(tb, h):
-        views.control(tb)["swayed"] = 1
+        views.control(tb)["order_mattered"] = 1
 
 
 @leaf
 def mark(tb: State) -> int:
     """What is kept beside a failure: 0 where it is one of larger metrics as well, else the state of budgets; O(1)."""
     control = views.control(tb)
-    return control["tightened"] + 1 if control["swayed"] else whole(0)
+    return control["tightened"] + 1 if control["order_mattered"] else whole(0)
 
 
 @leaf

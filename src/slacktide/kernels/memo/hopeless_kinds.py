@@ -28,8 +28,8 @@ def begin(tb: State) -> None:
     """
     control, rules = views.control(tb), views.rules(tb)
     gangs = rules["gang"] or control["grouped"]
-    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs
-    control["leaving"] = 1 if rules["feasible_time"] and not spoken_of else 0
+    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs or rules["naive"]
+    control["leaving"] = 0 if spoken_of else 1
     control["left_at"] = -1
 
 
@@ -64,19 +64,19 @@ def take_turn(tb: State, entry: Records) -> None:
 
 
 @kernel
-def note(tb: State, entry: Records, mine: float) -> None:
-    """An entry has found no host with metric ``mine``, or what stands in its place: its kind may leave; O(1)."""
+def note(tb: State, entry: Records, q_j: float) -> None:
+    """An entry has found no host with metric ``q_j``, or what stands in its place: its kind may leave; O(1)."""
     control, kind = views.control(tb), views.kinds(tb)[entry["kind"]]
     if not control["leaving"] or not (entry["request"] < 0 or unwatched(tb)):
         return
     settle(tb)
     known = views.kinds(tb)[kind["alike"]]
     fresh = known["batch"] == control["batch"] and known["pass_position"] == control["changes"]
-    if has_left(tb, kind) or not fresh or known["swayed"] or known["loosened"] != control["loosened"]:
+    if has_left(tb, kind) or not fresh or known["order_mattered"] or known["loosened"] != control["loosened"]:
         return
     if views.classes(tb)[kind["cls"]]["overloaded"]:
-        mine = min(mine, triage.SAVABLE - kind["shape"])
-    if in_force.on_path(tb, mine, 1.0) >= known["pass_key"]:
+        q_j = min(q_j, triage.SAVABLE - kind["shape"])
+    if in_force.on_path(tb, q_j, 1.0) >= known["pass_key"]:
         kind["left"] = control["returns"]
         control["open"] -= kind["ahead"]
 

@@ -28,18 +28,16 @@ def applies(tb: State) -> bool:
 
     Not where failures are not exact, nor where one that goes may keep another one, or must take it along.
     """
-    rules = views.rules(tb)
-    exact = rules["relaxed"] >= 1.0 and rules["tolerance"] == 0.0 and rules["expiry"] == 0.0
     each_alone = len(views.budgets(tb)) == 0 and not disruption_limits.any_limits(tb) and not pod_groups.any_whole(tb)
-    return rules["feasible_time"] and exact and each_alone
+    return views.rules(tb)["exact"] and each_alone
 
 
 @leaf
-def stands_at(tb: State, cls: int, mine: float) -> float:
+def stands_at(tb: State, cls: int, q_j: float) -> float:
     """What orders by whom one may preempt: the metric; of an overloaded class all savable ones are equal; O(1)."""
-    if views.classes(tb)[cls]["overloaded"] and mine < triage.LOST:
+    if views.classes(tb)[cls]["overloaded"] and q_j < triage.LOST:
         return triage.SAVABLE
-    return mine
+    return q_j
 
 
 @leaf
@@ -75,17 +73,17 @@ def holds(tb: State, one: Records, cls: int) -> bool:
 
 
 @kernel
-def known_since(tb: State, k: int, mine: float) -> int:
+def known_since(tb: State, k: int, q_j: float) -> int:
     """Position in the change log up to which every host is known to be of no use to kind ``k``, or -1.
 
-    ``mine`` is where it stands (:func:`.in_force.standing`). What is known beyond the pass is kept at the kind, for
+    ``q_j`` is where it stands (:func:`.in_force.standing`). What is known beyond the pass is kept at the kind, for
     :func:`.infeasibility_memo.note_failure`. O(failures that are kept * resources).
     """
     if not applies(tb):
         return -1
     kind = views.kinds(tb)[k]
     cls, several = whole(kind["cls"]), views.failures(tb)[set_of(tb, whole(kind["cls"]))]
-    stands, position, found = stands_at(tb, cls, mine), whole(-1), whole(NOBODY)
+    stands, position, found = stands_at(tb, cls, q_j), whole(-1), whole(NOBODY)
     for i in range(len(several)):
         one = several[i]
         if not holds(tb, one, cls):
@@ -114,7 +112,7 @@ def adopt(tb: State, kind: Records, one: Records) -> None:
 
 
 @kernel
-def note(tb: State, k: int, mine: float) -> None:
+def note(tb: State, k: int, q_j: float) -> None:
     """Kind ``k`` has failed at every host, as they are now; O(failures that are kept * resources).
 
     It takes the place of one that says no more than it does, else a free one, else that of the one since which most has
@@ -124,7 +122,7 @@ def note(tb: State, k: int, mine: float) -> None:
         return
     control, kind = views.control(tb), views.kinds(tb)[k]
     cls, several = whole(kind["cls"]), views.failures(tb)[set_of(tb, whole(kind["cls"]))]
-    stands, at, oldest = stands_at(tb, cls, mine), whole(0), np.inf
+    stands, at, oldest = stands_at(tb, cls, q_j), whole(0), np.inf
     for i in range(len(several)):
         one = several[i]
         if not holds(tb, one, cls):

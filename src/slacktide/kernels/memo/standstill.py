@@ -25,9 +25,12 @@ def begin(tb: State) -> None:
     """A pass begins, of which nobody has failed yet.
 
     Where events are recorded, each pass tells of everybody who is held. On a cluster an event is told without a clock.
+    Where decisions depend on what was looked at before, there is nothing to be learnt of a failure.
     """
     control, rules = views.control(tb), views.rules(tb)
-    wanted = rules["standstill"] and not rules["live"] and not rules["record"] & RECORD_EVENTS
+    wanted = rules["exact"] and not (
+        rules["naive"] or rules["pruning"] or rules["live"] or rules["record"] & RECORD_EVENTS
+    )
     control["still_until"] = np.inf if wanted else -np.inf
     control["late_at"] = np.inf
     control["hopeful"] = 0
@@ -63,8 +66,8 @@ def lasts(tb: State) -> bool:
 
 
 @kernel
-def note(tb: State, entry: Records, mine: float) -> None:
-    """A waiting instance with metric ``mine`` has found no host in this pass; O(1), once for its kind O(hosts)."""
+def note(tb: State, entry: Records, q_j: float) -> None:
+    """A waiting instance with metric ``q_j`` has found no host in this pass; O(1), once for its kind O(hosts)."""
     control = views.control(tb)
     if control["still_until"] == -np.inf:
         return
@@ -77,19 +80,19 @@ def note(tb: State, entry: Records, mine: float) -> None:
         fall, kink, blur = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
     if views.rules(tb)["triage"]:
         cls = whole(views.kinds(tb)[entry["kind"]]["cls"])
-        control["late_at"] = min(control["late_at"], kink, late_from(tb, cls, mine - 2.0 * blur, fall))
+        control["late_at"] = min(control["late_at"], kink, late_from(tb, cls, q_j - 2.0 * blur, fall))
     if not homeless(tb, whole(entry["kind"])):
         control["hopeful"] += 1
-        control["still_until"] = min(control["still_until"], kink, fails_until(tb, entry, mine, fall, blur))
+        control["still_until"] = min(control["still_until"], kink, fails_until(tb, entry, q_j, fall, blur))
 
 
 @leaf
-def late_from(tb: State, cls: int, mine: float, fall: float) -> float:
+def late_from(tb: State, cls: int, q_j: float, fall: float) -> float:
     """When a metric of class ``cls`` that falls by ``fall`` a second is late, and its class overloaded: never before
     this; O(1)."""
     if fall <= 0.0:
         return np.inf
-    return views.control(tb)["now"] + (mine - views.classes(tb)[cls]["late_below"]) / fall - NEAR
+    return views.control(tb)["now"] + (q_j - views.classes(tb)[cls]["late_below"]) / fall - NEAR
 
 
 @kernel
@@ -109,7 +112,7 @@ def homeless(tb: State, k: int) -> bool:
 
 
 @kernel
-def fails_until(tb: State, entry: Records, mine: float, fall: float, blur: float) -> float:
+def fails_until(tb: State, entry: Records, q_j: float, fall: float, blur: float) -> float:
     """Until when the failure of this pass is known to hold by metric, -inf where nobody knows; O(1).
 
     It is known for metrics on or above a line that falls as fast as the metric that failed first. Who falls no faster
@@ -120,6 +123,6 @@ def fails_until(tb: State, entry: Records, mine: float, fall: float, blur: float
     remembered = control["overloaded"] == 0 and control["phase"] == 1 and control["gang"] < 0
     if not remembered or affinity.involved(tb, k) or kind["position"] != control["changes"] or fall > kind["fall"]:
         return -np.inf
-    if in_force.on_path(tb, mine, kind["fall"]) - blur < kind["key"] - kind["slop"]:
+    if in_force.on_path(tb, q_j, kind["fall"]) - blur < kind["key"] - kind["slop"]:
         return -np.inf
     return kind["until"]

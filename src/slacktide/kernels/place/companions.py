@@ -40,7 +40,7 @@ def note_chosen(tb: State, h: int, number: int, by: int) -> None:
 
 
 @kernel
-def member_may_go(tb: State, row: int, cls: int, mine: float, now: float) -> bool:
+def member_may_go(tb: State, row: int, cls: int, q_j: float, now: float) -> bool:
     """Whether an instance of a group may go beside those that are noted as chosen; O(instances on its host)."""
     slot = views.slots(tb)[views.instances(tb)[row]["host"], slot_at(tb, row)]
     if slot["batch"] == views.control(tb)["batch"] or now < disruption_budgets.spared_until(tb, slot):
@@ -52,11 +52,11 @@ def member_may_go(tb: State, row: int, cls: int, mine: float, now: float) -> boo
             return False
     if b >= 0 and views.budgets(tb)[b]["tried"] >= disruption_budgets.left_of(tb, b):
         return False
-    return bool(in_force.eligible(tb, slot, cls, mine, now))
+    return bool(in_force.eligible(tb, slot, cls, q_j, now))
 
 
 @kernel
-def may_go(tb: State, h: int, g: int, number: int, cls: int, mine: float, now: float) -> bool:
+def may_go(tb: State, h: int, g: int, number: int, cls: int, q_j: float, now: float) -> bool:
     """Whether all of group ``g`` may go for one of class ``cls``, ``number`` of others on host ``h`` chosen; O(group *
     instances on a host + chosen). Its own instances do not make it go."""
     if views.control(tb)["asking"] == g:
@@ -64,7 +64,7 @@ def may_go(tb: State, h: int, g: int, number: int, cls: int, mine: float, now: f
     note_chosen(tb, h, number, whole(1))
     first = whole(views.pod_groups(tb)[g]["first"])
     row = first
-    while row >= 0 and member_may_go(tb, row, cls, mine, now):
+    while row >= 0 and member_may_go(tb, row, cls, q_j, now):
         note_disruption(tb, row, whole(1))
         row = whole(views.next_in_group(tb)[row])
     back = first
@@ -102,10 +102,10 @@ def take(tb: State, h: int, g: int, number: int) -> int:
 
 
 @kernel
-def take_if_it_may_go(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> int:
+def take_if_it_may_go(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: float) -> int:
     """:func:`take` the group of the instance in slot ``i``, unless it is chosen or may not go; how many are chosen."""
     g = pod_groups.whole_of(tb, whole(views.slots(tb)[h, i]["row"]))
-    if is_taken(tb, i, number) or not may_go(tb, h, g, number, cls, mine, now):
+    if is_taken(tb, i, number) or not may_go(tb, h, g, number, cls, q_j, now):
         return number
     return whole(take(tb, h, g, number))
 

@@ -15,14 +15,14 @@ UNSHARED = whole(0)  # the set of evaluations that nobody else may read
 
 
 @kernel
-def evaluate(tb: State, at: int, h: int, shape: int, cls: int, mine: float) -> None:
+def evaluate(tb: State, at: int, h: int, shape: int, cls: int, q_j: float) -> None:
     """Keep in set ``at`` what preempting on host ``h`` would cost; O(instances on it)."""
     now = views.control(tb)["now"]
-    number = victims.choose(tb, h, shape, cls, mine, now)
+    number = victims.choose(tb, h, shape, cls, q_j, now)
     if number < 0:
         views.shared_limit(tb)[at, h] = -np.inf
-        if views.control(tb)["swayed"]:
-            views.shared(tb)[at]["swayed"] = victim_order.mark(tb)
+        if views.control(tb)["order_mattered"]:
+            views.shared(tb)[at]["order_mattered"] = victim_order.mark(tb)
         return
     if not views.shared_listed(tb)[at, h]:
         ranking.enlist(tb, at, h)
@@ -63,32 +63,32 @@ def forget(tb: State, at: int) -> None:
     record = views.shared(tb)[at]
     for i in range(record["feasible"]):
         views.shared_listed(tb)[at, views.shared_hosts(tb)[at, i]] = 0
-    record["feasible"] = record["heaped"] = record["scans"] = record["swayed"] = 0
+    record["feasible"] = record["heaped"] = record["scans"] = record["order_mattered"] = 0
 
 
 @leaf
-def shown_hopeless(tb: State, h: int, shape: int, cls: int, mine: float) -> bool:
+def shown_hopeless(tb: State, h: int, shape: int, cls: int, q_j: float) -> bool:
     """Whether bounds show that those eligible on host ``h`` do not suffice; O(resources), now and then more."""
     control = views.control(tb)
-    if not in_force.by_metric(tb) or not views.rules(tb)["ceilings"]:
+    if not in_force.by_metric(tb) or views.rules(tb)["naive"]:
         return False
     control["bounds"] += 1
-    if views.classes(tb)[cls]["overloaded"] and lendable.too_little(tb, h, shape, cls, mine, control["now"]):
+    if views.classes(tb)[cls]["overloaded"] and lendable.too_little(tb, h, shape, cls, q_j, control["now"]):
         return True
-    return host_slots.hopeless(tb, h, cls, mine, control["now"])
+    return host_slots.hopeless(tb, h, cls, q_j, control["now"])
 
 
 @kernel
-def skip_or_evaluate(tb: State, at: int, h: int, kind: int, mine: float) -> None:
+def skip_or_evaluate(tb: State, at: int, h: int, kind: int, q_j: float) -> None:
     """Evaluate host ``h`` into set ``at`` unless bounds show that those eligible do not suffice; O(instances on it).
 
     A host with room is of no interest here: whoever may use it has found it before.
     """
     shape, cls = whole(views.kinds(tb)[kind]["shape"]), whole(views.kinds(tb)[kind]["cls"])
-    if shown_hopeless(tb, h, shape, cls, mine):
+    if shown_hopeless(tb, h, shape, cls, q_j):
         views.shared_limit(tb)[at, h] = -np.inf
         return
-    evaluate(tb, at, h, shape, cls, mine)
+    evaluate(tb, at, h, shape, cls, q_j)
 
 
 @leaf

@@ -36,7 +36,7 @@ REBUILDS = 4
 
 
 @leaf
-def applies(tb: State, kind: int, mine: float) -> bool:
+def applies(tb: State, kind: int, q_j: float) -> bool:
     """Whether offers are bounds by the rules in force; O(1)."""
     rules, cls = views.rules(tb), views.kinds(tb)[kind]["cls"]
     if len(views.contest(tb)) == 0 or not rules["shared"] or rules["tolerance"] > 0.0:
@@ -48,13 +48,13 @@ def applies(tb: State, kind: int, mine: float) -> bool:
     if not in_force.by_metric(tb):
         return True
     alike = rules["one_margin"] != 0 and rules["mirrored"] != 0
-    return alike and ranking.spare_time(tb, whole(cls), mine) == np.inf
+    return alike and ranking.spare_time(tb, whole(cls), q_j) == np.inf
 
 
 @kernel
-def worthwhile(tb: State, kind: int, mine: float) -> bool:
+def worthwhile(tb: State, kind: int, q_j: float) -> bool:
     """Whether to find the best host by the tree: enough of this class looked at every host in this pass; O(1)."""
-    if not applies(tb, kind, mine):
+    if not applies(tb, kind, q_j):
         return False
     control, record, pair = views.control(tb), views.contest(tb)[0], views.kinds(tb)[kind]["pair"]
     at = whole(views.shared_of_pair(tb)[pair])
@@ -81,7 +81,7 @@ def add_cost(tb: State, out: NDArray[np.float64], slot: Records, now: float) -> 
 
 
 @leaf
-def would_go(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> int:
+def would_go(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: float) -> int:
     """Whether the instance in slot ``i`` of host ``h`` is a victim, ``number`` before it: 1, 0, or -1: nobody is from
     here on; O(1)."""
     slot = views.slots(tb)[h, i]
@@ -90,9 +90,9 @@ def would_go(tb: State, h: int, i: int, number: int, cls: int, mine: float, now:
             return whole(-1)
     else:
         q = request_ledger.metric_of(tb, slot, now)
-        if qos_driven.none_after(tb, slot, q, False, cls, mine):
+        if qos_driven.none_after(tb, slot, q, False, cls, q_j):
             return whole(-1)
-        if not qos_driven.eligible(tb, slot, q, cls, mine, now):
+        if not qos_driven.eligible(tb, slot, q, cls, q_j, now):
             return whole(0)
     if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
         return whole(0)
@@ -151,7 +151,7 @@ def score_offer(tb: State, node: int, number: int, h: int) -> None:
 
 
 @kernel
-def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
+def make_offers(tb: State, node: int, h: int, cls: int, q_j: float) -> None:
     """Work out what host ``h`` offers, into its leaf; O(instances on it)."""
     now, host = views.control(tb)["now"], views.hosts(tb)[h]
     offers, costs = views.offers(tb)[node], views.offer_costs(tb)[node]
@@ -163,7 +163,7 @@ def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
     if host["shared"] > 0:
         offer_anything(tb, node, whole(EXACT))  # metrics on it change without its contents
         return
-    if in_force.by_metric(tb) and views.rules(tb)["ceilings"] and host_slots.hopeless(tb, h, cls, mine, now):
+    if in_force.by_metric(tb) and host_slots.hopeless(tb, h, cls, q_j, now):
         return
     host_slots.sort_victims(tb, h, now)
     number = whole(0)
@@ -173,7 +173,7 @@ def make_offers(tb: State, node: int, h: int, cls: int, mine: float) -> None:
         if disruption_budgets.budget_of(tb, row) >= 0 or pod_groups.whole_of(tb, row) >= 0:
             offer_anything(tb, node, whole(EXACT))  # what its budget or its group allows changes without its contents
             return
-        goes = would_go(tb, h, whole(i), number, cls, mine, now)
+        goes = would_go(tb, h, whole(i), number, cls, q_j, now)
         if goes < 0:
             return
         if goes == 0:
@@ -216,7 +216,7 @@ def combine(tb: State, root: int, node: int) -> None:
 
 
 @kernel
-def build(tb: State, cls: int, mine: float) -> None:
+def build(tb: State, cls: int, q_j: float) -> None:
     """Work out the offers of all hosts; O(instances + hosts * (resources + levels))."""
     groups = views.groups(tb)
     for g in range(len(groups)):
@@ -224,7 +224,7 @@ def build(tb: State, cls: int, mine: float) -> None:
         end = whole(groups[g + 1]["first"]) if g + 1 < len(groups) else len(views.hosts(tb))
         for i in range(width):
             if groups[g]["first"] + i < end:
-                make_offers(tb, root + width + i, whole(views.leaf_host(tb)[groups[g]["first"] + i]), cls, mine)
+                make_offers(tb, root + width + i, whole(views.leaf_host(tb)[groups[g]["first"] + i]), cls, q_j)
                 continue
             for number in range(OFFERS):
                 open_offer(tb, root + width + i, whole(number))
@@ -236,10 +236,10 @@ def build(tb: State, cls: int, mine: float) -> None:
 
 
 @kernel
-def renew(tb: State, h: int, cls: int, mine: float) -> None:
+def renew(tb: State, h: int, cls: int, q_j: float) -> None:
     """Contents of host ``h`` changed: its offers, and what follows above; O(instances on it + log hosts)."""
     root, node = whole(views.groups(tb)[views.hosts(tb)[h]["group"]]["root"]), whole(views.hosts(tb)[h]["leaf"])
-    make_offers(tb, root + node, h, cls, mine)
+    make_offers(tb, root + node, h, cls, q_j)
     node >>= 1
     while node > 0:
         combine(tb, root, node)
@@ -247,10 +247,10 @@ def renew(tb: State, h: int, cls: int, mine: float) -> None:
 
 
 @kernel
-def bring_up_to_date(tb: State, cls: int, mine: float) -> bool:
+def bring_up_to_date(tb: State, cls: int, q_j: float) -> bool:
     """Offers as they are now; whether there are any: not where metrics came down too often. O(changed hosts * log)."""
     control, record, changes = views.control(tb), views.contest(tb)[0], views.changes(tb)
-    stands = mine if in_force.by_metric(tb) else 0.0
+    stands = q_j if in_force.by_metric(tb) else 0.0
     behind = control["changes"] - record["position"]
     moved = record["arranged"] != control["arranged"]  # other leaves
     if stands < record["reference"] or behind > len(changes) or moved:
@@ -258,10 +258,10 @@ def bring_up_to_date(tb: State, cls: int, mine: float) -> bool:
         if record["builds"] > REBUILDS:
             return False
         control["bounds"] += len(views.hosts(tb))
-        build(tb, cls, mine)
+        build(tb, cls, q_j)
     else:
         for i in range(record["position"], control["changes"]):
-            renew(tb, whole(changes[i % len(changes)]), cls, mine)
+            renew(tb, whole(changes[i % len(changes)]), cls, q_j)
     record["reference"], record["position"], record["arranged"] = stands, control["changes"], control["arranged"]
     return True
 

@@ -23,8 +23,8 @@ LIMITS: Any = NOT_ELIGIBLE
 
 
 @entry
-def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: float, out: NDArray[np.int64]) -> None:
-    """What first keeps the waiting pod ``row`` of metric ``mine`` from preempting each instance on ``hosts``.
+def obstacles(tb: State, hosts: NDArray[np.int64], row: int, q_j: float, now: float, out: NDArray[np.int64]) -> None:
+    """What first keeps the waiting pod ``row`` of metric ``q_j`` from preempting each instance on ``hosts``.
 
     ``out``, shape (instances on these hosts,), host by host in the order of slots: one of the numbers above. Changes
     nothing but scratch space. O(instances * budgeted instances of a host).
@@ -33,7 +33,7 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
     pod_groups.begins_to_ask(tb, row)
     kind = whole(views.instances(tb)[row]["kind"])
     cls = whole(views.kinds(tb)[kind]["cls"])
-    mine = in_force.standing(tb, row, kind, mine + request_ledger.shift_of(tb, row))
+    q_j = in_force.standing(tb, row, kind, q_j + request_ledger.shift_of(tb, row))
     for h in hosts:
         number = whole(0)
         views.control(tb)["companions"] = 0
@@ -44,36 +44,36 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, mine: float, now: f
             elif limit != disruption_limits.ALLOWED:
                 out[at] = LIMITS + limit
             elif pod_groups.in_company(tb, whole(views.slots(tb)[h, i]["row"])):
-                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, mine, now)
+                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, q_j, now)
                 if out[at] == NOTHING and views.kinds(tb)[kind]["conditions"] > 0:
                     out[at] = GROUPED  # a group does not go for who has rules
                 elif out[at] == NOTHING:
-                    number = whole(companions.take_if_it_may_go(tb, h, whole(i), number, cls, mine, now))
+                    number = whole(companions.take_if_it_may_go(tb, h, whole(i), number, cls, q_j, now))
                     out[at] = NOTHING if companions.is_taken(tb, whole(i), number) else GROUPED
             elif disruption_budgets.spared(tb, h, i, number, now):
                 out[at] = PROTECTED
             else:
                 views.taken(tb)[number] = i
                 number += 1
-                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, mine, now)
+                out[at] = obstacle(tb, views.slots(tb)[h, i], cls, q_j, now)
             at += 1
     pod_groups.has_asked(tb)
 
 
 @entry
-def held(tb: State, cls: int, mine: float) -> bool:
-    """Whether a pod of class ``cls`` and metric ``mine`` may preempt nobody until it is below its margin; O(1)."""
-    return bool(in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, mine))
+def held(tb: State, cls: int, q_j: float) -> bool:
+    """Whether a pod of class ``cls`` and metric ``q_j`` may preempt nobody until it is below its margin; O(1)."""
+    return bool(in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, q_j))
 
 
 @kernel
-def obstacle(tb: State, slot: Records, cls: int, mine: float, now: float) -> int:
+def obstacle(tb: State, slot: Records, cls: int, q_j: float, now: float) -> int:
     """As :func:`obstacles`, of one instance that nothing protects; O(1)."""
     if not in_force.by_metric(tb):
         return NOTHING if in_force.eligible_by_class(tb, slot, cls) else NOT_ELIGIBLE
     if not qos_driven.within_overhead(tb, slot, cls, now):
         return OVERHEAD
-    return NOTHING if qos_driven.eligible(tb, slot, metric_now(tb, slot, now), cls, mine, now) else NOT_ELIGIBLE
+    return NOTHING if qos_driven.eligible(tb, slot, metric_now(tb, slot, now), cls, q_j, now) else NOT_ELIGIBLE
 
 
 @kernel

@@ -147,7 +147,7 @@ def find_free_one_by_one(tb: State, kind: int) -> int:
 @leaf
 def indexed(tb: State) -> bool:
     """Whether the free index finds the best host with room; O(1)."""
-    return views.rules(tb)["free_index"] and views.rules(tb)["score"] != OWN and not comparing.needed(tb)
+    return views.rules(tb)["score"] != OWN and not comparing.needed(tb) and not views.rules(tb)["naive"]
 
 
 @kernel
@@ -165,7 +165,7 @@ def find_free_anew(tb: State, kind: int) -> int:
     """As :func:`find_free`; where an earlier search found no room, only hosts that something left; O(these)."""
     control, record = views.control(tb), views.kinds(tb)[views.kinds(tb)[kind]["alike"]]
     behind = control["releases"] - record["no_room"]
-    if views.rules(tb)["feasible_time"] and record["no_room"] >= 0 and behind <= FEW_CHANGES:
+    if record["no_room"] >= 0 and behind <= FEW_CHANGES and not views.rules(tb)["naive"]:
         room = False
         for i in range(record["no_room"], control["releases"]):
             h = whole(views.releases(tb)[i % len(views.releases(tb))])

@@ -75,23 +75,23 @@ def find_free(tb: State, kind: int) -> int:
 
 
 @kernel
-def may_take(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> bool:
+def may_take(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: float) -> bool:
     """Whether the instance in slot ``i`` is eligible by itself, ``number`` of others chosen; O(chosen)."""
     slot = views.slots(tb)[h, i]
-    if slot["batch"] == views.control(tb)["batch"] or not in_force.eligible(tb, slot, cls, mine, now):
+    if slot["batch"] == views.control(tb)["batch"] or not in_force.eligible(tb, slot, cls, q_j, now):
         return False
     return not disruption_budgets.keeps(tb, h, i, number, now)
 
 
 @kernel
-def take_carriers(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+def take_carriers(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     """Choose all instances on host ``h`` that make away rules fail; their number, or -1 where one is not eligible."""
     cls = whole(views.kinds(tb)[kind]["cls"])
     number = whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         if not affinity.in_the_way(tb, kind, views.slots(tb)[h, i], h):
             continue
-        if not may_take(tb, h, i, number, cls, mine, now):
+        if not may_take(tb, h, i, number, cls, q_j, now):
             return whole(-1)
         views.taken(tb)[number] = i
         number += 1
@@ -100,7 +100,7 @@ def take_carriers(tb: State, h: int, kind: int, mine: float, now: float) -> int:
 
 
 @kernel
-def take_others(tb: State, h: int, kind: int, mine: float, now: float, number: int) -> int:
+def take_others(tb: State, h: int, kind: int, q_j: float, now: float, number: int) -> int:
     """Choose further victims behind the ``number`` chosen until the demand fits; how many are chosen then, or -1.
 
     Whole groups go for kinds without rules only: what their companions leave behind may break a rule elsewhere.
@@ -109,14 +109,14 @@ def take_others(tb: State, h: int, kind: int, mine: float, now: float, number: i
     forced, free_of_rules = number, views.kinds(tb)[kind]["conditions"] == 0
     for i in range(views.hosts(tb)[h]["count"]):
         if free_of_rules and pod_groups.whole_of(tb, whole(views.slots(tb)[h, i]["row"])) >= 0:
-            number, enough = victims.take_group(tb, h, whole(i), number, cls, mine, now)
+            number, enough = victims.take_group(tb, h, whole(i), number, cls, q_j, now)
             if enough:
                 return number
             continue
         chosen = False
         for v in range(forced):
             chosen = chosen or views.taken(tb)[v] == i
-        if chosen or not may_take(tb, h, i, number, cls, mine, now):
+        if chosen or not may_take(tb, h, i, number, cls, q_j, now):
             continue
         views.taken(tb)[number] = i
         number += 1
@@ -135,7 +135,7 @@ def fits_now(tb: State) -> bool:
 
 
 @kernel
-def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+def choose(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     """As :func:`.victims.choose`, for a kind with rules, prepared; host ``h`` must be open to it."""
     record = views.kinds(tb)[kind]
     views.control(tb)["operations"] += 1
@@ -146,18 +146,18 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
     fits = free_index.has_room(tb, h, whole(record["shape"]))
     if fits and answer == affinity.HOLD:
         return whole(0)
-    if search.can_still_wait(tb, kind, mine):
+    if search.can_still_wait(tb, kind, q_j):
         return whole(-1)
     host_slots.sort_victims(tb, h, now)
     number = whole(0)
     if answer != affinity.HOLD:
         if not affinity.only_these_fail(tb, kind, h):
             return whole(-1)
-        number = take_carriers(tb, h, kind, mine, now)
+        number = take_carriers(tb, h, kind, q_j, now)
         if number < 0:
             return whole(-1)
     if not fits_now(tb):
-        number = take_others(tb, h, kind, mine, now, number)
+        number = take_others(tb, h, kind, q_j, now, number)
     if number < 0 or affinity.hold_without(tb, kind, h, number):
         return number
     if number > 0:
@@ -166,14 +166,14 @@ def choose(tb: State, h: int, kind: int, mine: float, now: float) -> int:
 
 
 @kernel
-def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+def choose_together(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     """As :func:`choose`, where it finds nobody: victims for room and for rules of every kind together.
 
     All less important ones that are eligible are taken, but for those that the instance must stay near to; if that
     serves, those that need not go are given back, the last in the order of victims first.
     O(victims * rules * (victims + domains)).
     """
-    if views.kinds(tb)[kind]["conditions"] == 0 or search.can_still_wait(tb, kind, mine):
+    if views.kinds(tb)[kind]["conditions"] == 0 or search.can_still_wait(tb, kind, q_j):
         return whole(-1)
     views.control(tb)["companions"] = 0
     free_index.has_room(tb, h, whole(views.kinds(tb)[kind]["shape"]))
@@ -181,7 +181,7 @@ def choose_together(tb: State, h: int, kind: int, mine: float, now: float) -> in
     number, cls = whole(0), whole(views.kinds(tb)[kind]["cls"])
     for i in range(views.hosts(tb)[h]["count"]):
         less = views.classes(tb)[views.slots(tb)[h, i]["cls"]]["rank"] > views.classes(tb)[cls]["rank"]
-        if less and may_take(tb, h, i, number, cls, mine, now):
+        if less and may_take(tb, h, i, number, cls, q_j, now):
             views.taken(tb)[number] = i
             if affinity.near_without(tb, kind, h, number + 1):
                 number += 1
@@ -222,14 +222,14 @@ def give_back(tb: State, h: int, kind: int, number: int, v: int) -> int:
 
 
 @kernel
-def choose_either(tb: State, h: int, kind: int, mine: float, now: float) -> int:
+def choose_either(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     """Victims on host ``h`` for an instance of a kind, prepared, as they were found: one by one, else together."""
-    number = whole(choose(tb, h, kind, mine, now))
-    return number if number >= 0 else whole(choose_together(tb, h, kind, mine, now))
+    number = whole(choose(tb, h, kind, q_j, now))
+    return number if number >= 0 else whole(choose_together(tb, h, kind, q_j, now))
 
 
 @kernel
-def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
+def find_with_victims(tb: State, kind: int, q_j: float, how: int) -> int:
     """Best host to preempt on, or -1, by :func:`choose` (ONE_BY_ONE) or :func:`choose_together`; O(all instances)."""
     control, best = views.control(tb), NOBODY
     now = control["now"]
@@ -237,11 +237,11 @@ def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
     affinity.prepare(tb, kind)
     shape = whole(views.kinds(tb)[kind]["shape"])
     cls = whole(views.kinds(tb)[kind]["cls"])
-    spare = ranking.spare_time(tb, cls, mine)
+    spare = ranking.spare_time(tb, cls, q_j)
     for h in range(len(views.hosts(tb))):
-        if not open_to(tb, h, kind) or shown_hopeless(tb, h, shape, cls, mine):
+        if not open_to(tb, h, kind) or shown_hopeless(tb, h, shape, cls, q_j):
             continue
-        number = choose_together(tb, h, kind, mine, now) if how == TOGETHER else choose(tb, h, kind, mine, now)
+        number = choose_together(tb, h, kind, q_j, now) if how == TOGETHER else choose(tb, h, kind, q_j, now)
         if number < 0:
             continue
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
@@ -253,13 +253,13 @@ def find_with_victims(tb: State, kind: int, mine: float, how: int) -> int:
 
 
 @kernel
-def find(tb: State, kind: int, mine: float) -> int:
+def find(tb: State, kind: int, q_j: float) -> int:
     """Best host for an instance of a kind with rules or preferences, or -1."""
     host = find_free(tb, kind)
-    if host >= 0 or search.can_still_wait(tb, kind, mine):
+    if host >= 0 or search.can_still_wait(tb, kind, q_j):
         return host
     search.bring_metrics_up_to_date(tb)
-    host = whole(find_with_victims(tb, kind, mine, ONE_BY_ONE))
+    host = whole(find_with_victims(tb, kind, q_j, ONE_BY_ONE))
     if host >= 0 or views.kinds(tb)[kind]["conditions"] == 0:
         return host
-    return find_with_victims(tb, kind, mine, TOGETHER)
+    return find_with_victims(tb, kind, q_j, TOGETHER)

@@ -35,7 +35,7 @@ def push(tb: State, top: int, node: int, number: int, score: int) -> int:
 
 
 @kernel
-def find_in_group(tb: State, g: int, kind: int, mine: float, best: int, most: int) -> int:
+def find_in_group(tb: State, g: int, kind: int, q_j: float, best: int, most: int) -> int:
     """The best host to preempt on in group ``g`` that beats ``best`` (or -1), which was evaluated; best first, depth
     first. UNDECIDED where more than ``most`` operations are done by then."""
     group, control, branches = views.groups(tb)[g], views.control(tb), views.branches(tb)
@@ -57,7 +57,7 @@ def find_in_group(tb: State, g: int, kind: int, mine: float, best: int, most: in
                 continue
             if control["operations"] >= most:
                 return UNDECIDED
-            evaluate(tb, UNSHARED, h, shape, cls, mine)
+            evaluate(tb, UNSHARED, h, shape, cls, q_j)
             if views.shared_limit(tb)[UNSHARED, h] != -np.inf and ranking.beats(tb, UNSHARED, h, best, kind, np.inf):
                 best = h
             continue
@@ -94,10 +94,10 @@ def best_group(tb: State, kind: int) -> int:
 
 
 @kernel
-def find(tb: State, kind: int, mine: float) -> int:
+def find(tb: State, kind: int, q_j: float) -> int:
     """Best host to preempt on, or -1, or UNDECIDED; O(groups + log hosts), as far as bounds tell hosts apart."""
     control, groups = views.control(tb), views.groups(tb)
-    if not offers.bring_up_to_date(tb, whole(views.kinds(tb)[kind]["cls"]), mine):
+    if not offers.bring_up_to_date(tb, whole(views.kinds(tb)[kind]["cls"]), q_j):
         return UNDECIDED
     control["looks"] += 1
     first, best = best_group(tb, kind), NOBODY
@@ -108,7 +108,7 @@ def find(tb: State, kind: int, mine: float) -> int:
         g = first if turn < 0 else turn
         if turn == first or not views.allowed(tb)[views.kinds(tb)[kind]["term"], g]:
             continue
-        best = find_in_group(tb, whole(g), kind, mine, best, whole(most))
+        best = find_in_group(tb, whole(g), kind, q_j, best, whole(most))
         if best == UNDECIDED:
             views.contest(tb)[0]["builds"] = offers.REBUILDS + 1
             return best

@@ -48,10 +48,10 @@ def take_back(tb: State, slot: Records) -> bool:
 
 
 @kernel
-def take_group(tb: State, h: int, i: int, number: int, cls: int, mine: float, now: float) -> tuple[int, bool]:
+def take_group(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: float) -> tuple[int, bool]:
     """Choose the whole group of the instance in slot ``i`` behind the ``number`` chosen, if it may go: how many are
     chosen on host ``h`` then, and whether they suffice; O(group * instances on a host)."""
-    chosen, enough = whole(companions.take_if_it_may_go(tb, h, i, number, cls, mine, now)), False
+    chosen, enough = whole(companions.take_if_it_may_go(tb, h, i, number, cls, q_j, now)), False
     if chosen == number and number > 0 and not companions.is_taken(tb, i, number):
         victim_order.note(tb, h)  # perhaps those chosen before it keep it
     for v in range(number, chosen):
@@ -60,7 +60,7 @@ def take_group(tb: State, h: int, i: int, number: int, cls: int, mine: float, no
 
 
 @kernel
-def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> int:
+def choose_by_metric(tb: State, h: int, cls: int, q_j: float, now: float) -> int:
     """Victims on host ``h`` into ``views.taken(tb)``; their number, or -1 where they do not suffice; O(instances)."""
     host_slots.sort_victims(tb, h, now)
     batch = views.control(tb)["batch"]
@@ -70,19 +70,19 @@ def choose_by_metric(tb: State, h: int, cls: int, mine: float, now: float) -> in
         q = request_ledger.metric_of(tb, slot, now)
         idle = request_ledger.is_idle(tb, slot)
         if slot["request"] >= 0:
-            leeway.keep_eligibility(tb, slot, q, cls, mine, now)
+            leeway.keep_eligibility(tb, slot, q, cls, q_j, now)
         if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
             host_slots.lower_ceiling(tb, h, leeway.most_of(tb, slot, q, now), now)
-        if qos_driven.none_after(tb, slot, q, idle, cls, mine):
+        if qos_driven.none_after(tb, slot, q, idle, cls, q_j):
             return -1
         if pod_groups.whole_of(tb, whole(slot["row"])) >= 0:
-            number, enough = take_group(tb, h, whole(i), number, cls, mine, now)
+            number, enough = take_group(tb, h, whole(i), number, cls, q_j, now)
             if enough:
                 return number
             continue
         if (
             slot["batch"] == batch
-            or not qos_driven.eligible(tb, slot, q, cls, mine, now)
+            or not qos_driven.eligible(tb, slot, q, cls, q_j, now)
             or disruption_budgets.keeps(tb, h, i, number, now)
         ):
             continue
@@ -118,7 +118,7 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
 
 
 @kernel
-def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> int:
+def choose(tb: State, h: int, shape: int, cls: int, q_j: float, now: float) -> int:
     """Victims that host ``h`` needs for this demand into ``taken``, and whoever must go with them from other hosts into
     ``companions``: 0 or more, or -1: infeasible; O(instances)."""
     views.control(tb)["companions"] = 0
@@ -129,9 +129,9 @@ def choose(tb: State, h: int, shape: int, cls: int, mine: float, now: float) -> 
         return 0
     if not in_force.by_metric(tb):
         return choose_by_priority(tb, h, cls, now)
-    if qos_driven.can_wait(tb, cls, mine):
+    if qos_driven.can_wait(tb, cls, q_j):
         return -1
-    return choose_by_metric(tb, h, cls, mine, now)
+    return choose_by_metric(tb, h, cls, q_j, now)
 
 
 @leaf

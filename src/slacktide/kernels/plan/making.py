@@ -17,22 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import free_index
-from slacktide.kernels.plan import curve, members, record, sorting
-from slacktide.kernels.plan.curve import RUNGS
-from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.plan import giving_up, members, record
+from slacktide.kernels.qos import window_ledger
 from slacktide.kernels.queue import waiting_queue
-from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import GIVEN_UP, SHIFT, Records, State
+from slacktide.kernels.tables.schema import SHIFT, Records, State
 from slacktide.kernels.tables.window_records import LIFETIME
 
 FAR = 2.0**34
 """A margin, or a patience, that no metric reaches."""
-AWAY = 2.0**32
-"""Seconds by which the metric of those given up is above that of others."""
 BEHIND = 2.0**31
 """Seconds by which the metric of jobs is above that of the services of their level that are kept."""
-MOST = 2.0**29  # seconds of slack that count when these are told apart
 PLANS = 720  # at least in each window
 PARTS = 4.0  # of a turn
 SOONEST = 32  # of the time since anybody came: no plan sooner after another than a part of it
@@ -228,7 +224,7 @@ def plan_levels(tb: State, rows: NDArray[np.int64], room: float) -> None:
         for c in range(len(classes)):
             if classes[c]["level"] <= level:
                 asked += classes[c]["asked"]
-        plan_level(tb, rows, whole(len(rows)), whole(level), above, room, asked > room or level == last)
+        giving_up.plan_level(tb, rows, whole(level), above, room, asked > room or level == last)
         for c in range(len(classes)):
             if classes[c]["level"] == level and classes[c]["planned"]:
                 above += classes[c]["asked"]
@@ -256,194 +252,3 @@ def put_in_force(tb: State) -> None:
     waiting_queue.weigh_entries(tb, views.queue(tb), whole(control["queue"]))
     waiting_queue.sort_entries(tb, views.queue(tb), control["queue"])
     control["still_until"] = -np.inf
-
-
-@leaf
-def shift_of(tb: State, who: int) -> float:
-    """Seconds by which the metric of a member is moved: of an instance, or of a request as -1 less its number; O(1)."""
-    return views.requests(tb)[-1 - who]["shift"] if who < 0 else SHIFT * views.instances(tb)[who]["shift"]
-
-
-@kernel
-def plan_level(
-    tb: State, rows: NDArray[np.int64], count: int, level: int, above: float, room: float, turns: bool
-) -> None:
-    """Choose whom to give up of one level, and by how much an equal must be ahead there; O(members log members +
-    samples log samples)."""
-    who, cls_of, sizes = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-    n = whole(find_members(tb, rows, level, who, cls_of, sizes))
-    if n == 0:
-        return
-    who, cls_of, sizes = who[:n], cls_of[:n], sizes[:n]
-    slack, budget, was = np.empty(n), np.empty(n), np.empty(n, np.int64)
-    before, span = whole(0), 0.0
-    for i in range(n):
-        was[i] = weigh_member(tb, whole(who[i]), whole(cls_of[i]), i, slack, budget)
-        before += was[i]
-        span = max(span, members.span_of(tb, whole(cls_of[i])))
-    place, ladder = order_of(sizes, slack, budget, was), np.empty(RUNGS)
-    for i in range(RUNGS):
-        ladder[i] = curve.rung(span, whole(i))
-    gone = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.MARGIN)
-    if before > gone:
-        wary = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.TURN)
-        gone = min(before, max(gone, wary))
-    for i in range(n):
-        settle_member(tb, whole(who[i]), whole(cls_of[i]), slack[i], place[i] < gone)
-    views.control(tb)["given_up"] += gone
-    if turns and gone < n:
-        set_patience(tb, level, cls_of, budget)
-
-
-@kernel
-def find_members(
-    tb: State,
-    rows: NDArray[np.int64],
-    level: int,
-    who: NDArray[np.int64],
-    cls_of: NDArray[np.int64],
-    sizes: NDArray[np.float64],
-) -> int:
-    """The members of a level in the order of their first rows, and what they ask for; how many; O(rows + requests).
-
-    ``who``: the row of an instance, or -1 - q of request q.
-    """
-    unit, n = np.full(len(views.requests(tb)), -1, np.int64), whole(0)
-    for i in range(len(rows)):
-        kind = views.kinds(tb)[views.instances(tb)[rows[i]]["kind"]]
-        theirs, size = views.classes(tb)[kind["cls"]], record.size_of(tb, whole(kind["shape"]))
-        if theirs["level"] != level or not theirs["planned"]:
-            continue
-        q = whole(request_ledger.decider_of(tb, rows[i]))
-        if q >= 0 and unit[q] >= 0:
-            sizes[unit[q]] += size
-            continue
-        who[n], cls_of[n], sizes[n] = rows[i], kind["cls"], size
-        if q >= 0:
-            unit[q], who[n] = n, -1 - q
-        n += 1
-    return n
-
-
-@kernel
-def weigh_member(
-    tb: State, who: int, cls: int, i: int, slack: NDArray[np.float64], budget: NDArray[np.float64]
-) -> bool:
-    """Write V and B of member ``i``; whether the plan before gave it up; O(outages)."""
-    now, q = views.control(tb)["now"], whole(-1 - who)
-    slack[i] = members.slack_together(tb, q, now) if who < 0 else members.slack_alone(tb, who, cls, now)
-    budget[i] = members.budget_of(tb, cls, members.lived_of(tb, who, q, now), now)
-    return shift_of(tb, who) > GIVEN_UP
-
-
-@kernel
-def settle_member(tb: State, who: int, cls: int, slack: float, is_gone: bool) -> None:
-    """Give a member up or keep it; O(1)."""
-    theirs, units = views.classes(tb)[cls], 0.0
-    theirs["promises"] += 1
-    if is_gone:
-        theirs["given_up"] += 1
-        units = np.rint((AWAY - 2.0 * max(-MOST, min(MOST, slack))) / SHIFT)
-    if who < 0:
-        views.requests(tb)[-1 - who]["shift"] = SHIFT * units
-    else:
-        views.instances(tb)[who]["shift"] = whole(units)
-
-
-@kernel
-def set_patience(tb: State, level: int, cls_of: NDArray[np.int64], budget: NDArray[np.float64]) -> None:
-    """By how much more slack an equal gives its place, for each class of a level; O(classes * members)."""
-    for c in range(len(views.classes(tb))):
-        theirs, total, several = views.classes(tb)[c], 0.0, whole(0)
-        if theirs["level"] != level:
-            continue
-        for i in range(len(budget)):
-            if cls_of[i] == c:
-                total += budget[i]
-                several += 1
-        if several == 0 or total <= 0.0:
-            continue
-        mean, startup = total / several, theirs["alpha"]
-        theirs["patience"] = members.turn_of(mean, startup)
-        theirs["urgent"] = members.MARGIN * mean + startup
-        theirs["pressing"] = min(theirs["patience"], max(members.MARGIN * mean, 3.0 * startup))
-
-
-@kernel
-def order_of(
-    sizes: NDArray[np.float64], slack: NDArray[np.float64], budget: NDArray[np.float64], was: NDArray[np.int64]
-) -> NDArray[np.int64]:
-    """Of each member its place in the order of giving up, the first first: broken ones, then the large, then those that
-    were given up before, then who has lost most; O(n log n)."""
-    n = len(sizes)
-    key = np.empty(n)
-    largest = 0.0
-    for i in range(n):
-        largest = max(largest, sizes[i])
-    for i in range(n):
-        share = slack[i] / budget[i] if budget[i] > 0.0 else -1.0
-        share = max(-10.0, min(1.0, share))
-        large = sizes[i] / largest if largest > 0.0 else 0.0
-        key[i] = -1e5 * (slack[i] < 0.0) - 1e3 * large * 16.0 - 20.0 * was[i] + share
-    place = np.empty(n, np.int64)
-    order = np.empty(n, np.int64)
-    sorting.order_by(key, whole(n), order, place)
-    for i in range(n):
-        place[order[i]] = i
-    return place
-
-
-@kernel
-def fewest(
-    tb: State,
-    level: int,
-    above: float,
-    room: float,
-    who: NDArray[np.int64],
-    cls_of: NDArray[np.int64],
-    sizes: NDArray[np.float64],
-    slack: NDArray[np.float64],
-    budget: NDArray[np.float64],
-    place: NDArray[np.int64],
-    ladder: NDArray[np.float64],
-    reserve: float,
-) -> int:
-    """How many are given up, in their order, so that the budgets of the others pay at every horizon; O(members log
-    members + samples log samples)."""
-    n, now = len(sizes), views.control(tb)["now"]
-    away, one = np.empty((len(ladder), n)), np.empty(len(ladder))
-    for i in range(n):
-        q = whole(-1 - who[i]) if who[i] < 0 else whole(-1)
-        members.may_be_away(tb, whole(who[i]), q, whole(cls_of[i]), slack[i], budget[i], reserve, now, ladder, one)
-        for h in range(len(ladder)):
-            away[h, i] = one[h]
-    suffix = np.zeros(n + 1)  # what those from a place on ask for
-    for i in range(n):
-        suffix[place[i]] = sizes[i]
-    for i in range(n):
-        suffix[n - 1 - i] += suffix[n - i]
-    step, gone = views.control(tb)["step"], whole(0)
-    base, most = np.empty(record.SAMPLES), max(n, record.SAMPLES)
-    by_away, order, scratch = np.empty(n, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
-    for h in range(len(ladder)):
-        count = whole(curve.samples_of(tb, ladder[h]))
-        record.curve_of(tb, level, count, base, order, scratch)
-        for i in range(count):
-            base[i] += above
-        most_missing = max(above - room, base[0]) if count > 0 else above - room
-        if most_missing + suffix[gone] <= 0.0:
-            continue  # nobody would have missed anything
-        sorting.order_by(away[h], whole(n), by_away, scratch)
-        low, high = gone, whole(n)
-        while low < high:
-            middle = (low + high) // 2
-            if curve.pays(
-                base, count, step, ladder[h], above - room, suffix[middle], sizes, away[h], by_away, place, middle
-            ):
-                high = middle
-            else:
-                low = middle + 1
-        gone = low
-        if gone == n:
-            break
-    return gone

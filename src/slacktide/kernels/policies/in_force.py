@@ -50,11 +50,11 @@ def by_metric(tb: State) -> bool:
 
 
 @kernel
-def on_path(tb: State, mine: float, fall: float) -> float:
+def on_path(tb: State, q_j: float, fall: float) -> float:
     """What stays the same while a metric falls by ``fall`` a second; 0 where metrics do not matter; O(1)."""
     if not by_metric(tb):
         return 0.0
-    return mine + fall * views.control(tb)["now"]
+    return q_j + fall * views.control(tb)["now"]
 
 
 @leaf
@@ -82,20 +82,20 @@ def has_tiers(tb: State) -> bool:
 
 
 @leaf
-def standing(tb: State, row: int, k: int, mine: float) -> float:
-    """What the search for a host is given in place of the metric ``mine`` of the waiting instance ``row`` of kind
+def standing(tb: State, row: int, k: int, q_j: float) -> float:
+    """What the search for a host is given in place of the metric ``q_j`` of the waiting instance ``row`` of kind
     ``k``; O(1)."""
     if not by_metric(tb):
-        return mine
-    return triage.standing(tb, row, k, mine, views.control(tb)["now"])
+        return q_j
+    return triage.standing(tb, row, k, q_j, views.control(tb)["now"])
 
 
 @leaf
-def can_still_wait(tb: State, cls: int, mine: float) -> bool:
+def can_still_wait(tb: State, cls: int, q_j: float) -> bool:
     """Whether an instance of the class preempts nobody, whoever there is, with this metric; O(1)."""
     if not by_metric(tb):
         return priority.can_wait(tb)
-    return mine == np.inf or qos_driven.can_wait(tb, cls, mine)
+    return q_j == np.inf or qos_driven.can_wait(tb, cls, q_j)
 
 
 @leaf
@@ -114,8 +114,8 @@ def later_victim_by_class(tb: State, a: Records, b: Records) -> bool:
 
 
 @kernel
-def eligible(tb: State, slot: Records, cls: int, mine: float, now: float) -> bool:
-    """Whether the instance on a host may be preempted for one of class ``cls`` with metric ``mine``; O(1)."""
+def eligible(tb: State, slot: Records, cls: int, q_j: float, now: float) -> bool:
+    """Whether the instance on a host may be preempted for one of class ``cls`` with metric ``q_j``; O(1)."""
     if not by_metric(tb):
         return eligible_by_class(tb, slot, cls)
-    return qos_driven.eligible(tb, slot, request_ledger.metric_of(tb, slot, now), cls, mine, now)
+    return qos_driven.eligible(tb, slot, request_ledger.metric_of(tb, slot, now), cls, q_j, now)

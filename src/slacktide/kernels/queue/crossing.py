@@ -40,10 +40,10 @@ def of_entry(tb: State, entry: Records) -> float:
     """When a waiting instance meets its line, inf where it has, or never does; O(1)."""
     now = views.control(tb)["now"]
     line = line_of(views.classes(tb)[views.kinds(tb)[entry["kind"]]["cls"]])
-    mine = request_heap.metric_of_entry(tb, entry, now)
-    if mine < line or line == -np.inf or mine == np.inf:
+    q_j = request_heap.metric_of_entry(tb, entry, now)
+    if q_j < line or line == -np.inf or q_j == np.inf:
         return np.inf
-    return first_below(now + mine - line) + (0.0 if entry["request"] < 0 else BLUR)
+    return first_below(now + q_j - line) + (0.0 if entry["request"] < 0 else BLUR)
 
 
 @kernel

@@ -88,9 +88,9 @@ def reweigh(tb: State, entries: Records, q: int) -> None:
     """Weigh a request afresh and move it; O(log requests)."""
     at = whole(views.requests(tb)[q]["heap_at"])
     one = views.request_heap(tb)[at]
-    cls, mine = whole(views.requests(tb)[q]["cls"]), request_ledger.weigh_waiting(tb, q, views.control(tb)["now"])
-    one["tier"] = qos_driven.queue_tier(tb, cls, mine)
-    one["metric"] = in_tier(tb, cls, whole(one["tier"]), mine)
+    cls, q_j = whole(views.requests(tb)[q]["cls"]), request_ledger.weigh_waiting(tb, q, views.control(tb)["now"])
+    one["tier"] = qos_driven.queue_tier(tb, cls, q_j)
+    one["metric"] = in_tier(tb, cls, whole(one["tier"]), q_j)
     one["row"] = entries[one["at"]]["row"]
     sift(tb, at)
 
@@ -131,13 +131,13 @@ def advance(tb: State, entries: Records, q: int) -> None:
 def first_is_before(tb: State, entry: Records) -> bool:
     """Whether the first request is served before this entry, which its own ledger decides for; O(1)."""
     first = views.request_heap(tb)[0]
-    mine = entry["key"] - views.control(tb)["now"]
-    tier = qos_driven.queue_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), mine)
+    q_j = entry["key"] - views.control(tb)["now"]
+    tier = qos_driven.queue_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), q_j)
     if first["tier"] != tier:
         return first["tier"] < tier
-    mine = in_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), tier, mine)
-    if first["metric"] != mine:
-        return first["metric"] < mine
+    q_j = in_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), tier, q_j)
+    if first["metric"] != q_j:
+        return first["metric"] < q_j
     return first["row"] < entry["row"]
 
 

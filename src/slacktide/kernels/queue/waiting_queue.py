@@ -127,15 +127,6 @@ def tier(tb: State, entry: Records, now: float) -> int:
 
 
 @kernel
-def is_turned(tb: State, tier: int) -> bool:
-    """Whether a tier goes by decreasing metric, as its classes are overloaded; O(classes)."""
-    for c in range(len(views.classes(tb))):
-        if views.classes(tb)[c]["level"] == tier and triage.turns_round(tb, whole(c)):
-            return True
-    return False
-
-
-@kernel
 def take_stock(tb: State, entries: Records, count: int) -> None:
     """Count by kind and by class those who have their turn in the round that begins; O(n)."""
     control, kinds, classes = views.control(tb), views.kinds(tb), views.classes(tb)
@@ -286,39 +277,6 @@ def reached(tb: State, entries: Records, count: int, metric: float) -> int:
         else:
             high = middle
     return low
-
-
-@kernel
-def precedes_now(tb: State, a: Records, b: Records) -> bool:
-    """The order of this pass, decided pair by pair; the plain counterpart of :func:`arrange`."""
-    now = views.control(tb)["now"]
-    if in_force.has_tiers(tb):
-        tier_a, tier_b = tier(tb, a, now), tier(tb, b, now)
-        if tier_a != tier_b:
-            return tier_a < tier_b
-        if is_turned(tb, tier_a) and a["key"] != b["key"]:
-            return a["key"] > b["key"]
-    return in_force.comes_before(tb, a, b)
-
-
-@kernel
-def arrange_from_scratch(tb: State, entries: Records, count: int) -> None:
-    """As :func:`arrange`, sorting everything in every pass (``optimize.static_order = false``); O(n^1.3)."""
-    for i in range(count):
-        views.order(tb)[i] = i
-    gap = 1
-    while gap < count // 3:
-        gap = 3 * gap + 1
-    while gap > 0:
-        for i in range(gap, count):
-            moved = views.order(tb)[i]
-            k = i
-            while k >= gap and precedes_now(tb, entries[moved], entries[views.order(tb)[k - gap]]):
-                views.order(tb)[k] = views.order(tb)[k - gap]
-                k -= gap
-            views.order(tb)[k] = moved
-        gap //= 3
-    views.control(tb)["order"] = count
 
 
 @kernel

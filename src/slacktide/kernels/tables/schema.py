@@ -173,7 +173,7 @@ KIND = np.dtype(
         ("penalty", "i8"),  # how many the next disappointment adds
         ("worked_out", "i8"),  # in which pass ``until`` was worked out last, of all hosts
         ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
-        ("swayed", "i8"),  # of ``pass_key``: its mark (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # of ``pass_key``: its mark (:mod:`..feasible.victim_order`)
         ("marks_at", "i8"),  # counters of the marks it carries, in ``marks``
         ("marks", "i8"),
         ("conditions_at", "i8"),
@@ -220,7 +220,7 @@ SHARED = np.dtype(
         ("sound", "i8"),  # the look of the last time
         ("least_limit", "f8"),  # no limit of a listed host is less, where the list is a heap
         ("loosened", "i8"),  # budgets had been loosened so often
-        ("swayed", "i8"),  # the mark of hosts that are not listed (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # the mark of hosts that are not listed (:mod:`..feasible.victim_order`)
     ],
     align=True,
 )
@@ -257,7 +257,6 @@ RULES = np.dtype(
         ("end", "f8"),
         ("tolerance", "f8"),
         ("relaxed", "f8"),
-        ("expiry", "f8"),
         ("fastest", "f8"),  # the largest slope of any class's running metric
         ("seed", "u8"),
         ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
@@ -283,15 +282,11 @@ RULES = np.dtype(
         ("queue_limit", "i8"),
         ("accounting", "i8"),
         ("lost", "i8"),
-        ("free_index", "i8"),
         ("shared", "i8"),
-        ("feasible_time", "i8"),
-        ("ceilings", "i8"),
-        ("sorted_hosts", "i8"),
-        ("large", "i8"),  # instances on hosts from which on a request is large, 0: none is
-        ("static_order", "i8"),
-        ("standstill", "i8"),
+        ("large", "i8"),  # instances on hosts from which on a request is large
         ("pruning", "i8"),
+        ("naive", "i8"),  # every host is looked at for every request, as tests compare
+        ("exact", "i8"),  # every host that could serve is looked at, and for the metric in question
         ("levels", "i8"),
         ("record", "i8"),  # sum of the RECORD_ flags
         ("one_margin", "i8"),  # all classes have the same margin
@@ -366,7 +361,7 @@ CONTROL = np.dtype(
         ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("whole_members", "i8"),  # instances of groups that are preempted as a whole, on hosts or not
         ("asking", "i8"),  # the group of that kind whose instance has its turn, or -1
-        ("swayed", "i8"),  # in the present look, by the order of victims (:mod:`..feasible.victim_order`)
+        ("order_mattered", "i8"),  # in the present look, by the order of victims (:mod:`..feasible.victim_order`)
         ("companions", "i8"),  # of the last choice of victims: how many of them are on other hosts
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),

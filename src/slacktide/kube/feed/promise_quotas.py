@@ -18,8 +18,8 @@ from fractions import Fraction
 
 from slacktide.kube.client.quantities import NANO
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_group import Claim, Group
-from slacktide.kube.feed.quota_line import Place
+from slacktide.kube.feed.quota_group import Group
+from slacktide.kube.feed.quota_line import Claim, QueuePosition
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.owners import Target
@@ -171,5 +171,5 @@ class PromiseQuotas:
         watched = self._mirror.owners.watched.get(target.uid)
         created = watched.created if watched is not None else pod.pod.metadata.creation_timestamp
         workload_created = math.inf if created is None else created
-        came = Place(pod.pod.metadata.creation_timestamp or math.inf, pod.uid)
+        came = QueuePosition(pod.pod.metadata.creation_timestamp or math.inf, pod.uid)
         return Claim(pod, target.key, workload_created, (cpu, memory), came, self._settled(pod))

@@ -13,46 +13,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_line import Amounts, Line, Place, Waiting
+from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition, Rank
 from slacktide.kube.translate.promise_quotas import Quota
-
-Rank = tuple[bool, float, str]
-"""The place of a workload among all: those with settled pods first, then by when they came, then by key."""
-
-
-@dataclass(slots=True)
-class Claim:
-    """What a pod takes of a quota: nanos of CPU and of memory times promise, and a place of its workload."""
-
-    pod: FedPod
-    workload: str
-    workload_created: float
-    amounts: Amounts
-    place: Place
-    settled: bool = False
-    """It had a place when this was last looked at."""
-    waiting: Waiting | None = None
-    """In the line, while it is not settled."""
-
-    @property
-    def uid(self) -> str:
-        return self.place.uid
-
-    @property
-    def refused(self) -> bool:
-        """Whether it gets no promise."""
-        return self.waiting is not None and not self.waiting.taken
-
-    @property
-    def rank(self) -> Rank:
-        """Of its workload, if it had no other pods."""
-        return not self.settled, self.workload_created, self.workload
-
-    def asks_for_the_same(self, other: Claim) -> bool:
-        """Whether nothing is different but perhaps that one is settled."""
-        return (self.amounts, self.workload, self.workload_created, self.place) == (
-            other.amounts, other.workload, other.workload_created, other.place,
-        )  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -61,7 +23,7 @@ class Workload:
 
     claims: dict[str, Claim] = field(default_factory=dict)
     ranks: list[tuple[Rank, str]] = field(default_factory=list)
-    beyond: list[Place] = field(default_factory=list)
+    beyond: list[QueuePosition] = field(default_factory=list)
     """Its pods that get no promise, in their order."""
 
 
@@ -96,9 +58,9 @@ class Group:
     def reason(self, uid: str) -> str:
         """Which quota a pod does not fit in; empty where it gets its promise."""
         claim = self.claims.get(uid)
-        if claim is None or claim.waiting is None or claim.waiting.taken:
+        if claim is None or not claim.refused:
             return ""
-        before = self._line.before(claim.waiting)
+        before = self._line.before(claim)
         rank = self._workloads[claim.workload].ranks[0][0]
         for quota in self.limits:
             if quota.workloads is not None and bisect_left(self._order, rank) >= quota.workloads:
@@ -138,11 +100,10 @@ class Group:
         self._note(claim)
         self._say(claim, refused=False)
         self._provisional.pop(uid, None)
-        if claim.waiting is None:
+        if claim.settled:
             self._line.add_base(claim.amounts, -1)
         else:
-            self._line.remove(claim.waiting)
-            claim.waiting = None
+            self._line.remove(claim)
         workload = self._workloads[claim.workload]
         del workload.claims[uid]
         self._rank(claim.workload, claim.rank, None, uid)
@@ -158,9 +119,7 @@ class Group:
         before, claim.settled = claim.rank, settled
         self._rank(claim.workload, before, claim.rank, uid)
         if settled:
-            assert claim.waiting is not None  # noqa: S101  # for the type checker
-            self._line.remove(claim.waiting)
-            claim.waiting = None
+            self._line.remove(claim)
             self._line.add_base(claim.amounts)
             self._watch(claim)
             self._say(claim, refused=False)
@@ -174,7 +133,7 @@ class Group:
         before = set(self.refused)
         fresh = Group(limits, self._settled)
         for claim in claims:
-            claim.settled, claim.waiting = self._settled(claim.pod), None
+            claim.settled, claim.taken = self._settled(claim.pod), False
             fresh.claims[claim.uid] = claim
             workload = fresh._workloads.setdefault(claim.workload, Workload())
             workload.claims[claim.uid] = claim
@@ -187,9 +146,9 @@ class Group:
                 fresh._line.add_base(claim.amounts)
                 fresh._watch(claim)
             else:
-                claim.waiting = Waiting(claim.place, claim.amounts, barred=not fresh._is_within(claim.workload))
-        fresh._line.fill(claim.waiting for claim in claims if claim.waiting is not None)
-        for claim in sorted(claims, key=lambda one: one.place):
+                claim.barred = not fresh._is_within(claim.workload)
+        fresh._line.fill(claim for claim in claims if not claim.settled)
+        for claim in fresh._line:
             if claim.refused:
                 fresh._say(claim, refused=True)
         for name in fresh.__dict__:
@@ -211,22 +170,26 @@ class Group:
             wrong = self._line.first_wrong()
             if wrong is None:
                 break
-            claim = self.claims[wrong.place.uid]
-            if wrong.taken and self._settled(claim.pod):
-                self.settle(claim.uid, True)
-                continue
-            self._note(claim)
-            self._line.flip(wrong)
-            self._say(claim, refused=not wrong.taken)
+            self._move(wrong, taken=not wrong.taken, barred=False)
         before, self._before = self._before, {}
         return [uid for uid, was in before.items() if was != (uid in self.refused)]
 
     # -- the line --------------------------------------------------------------------------------------------------
 
     def _stand(self, claim: Claim) -> None:
-        claim.waiting = Waiting(claim.place, claim.amounts, barred=not self._is_within(claim.workload))
-        self._line.insert(claim.waiting)
+        claim.barred = not self._is_within(claim.workload)
+        self._line.insert(claim)
         self._say(claim, refused=True)
+
+    def _move(self, claim: Claim, *, taken: bool, barred: bool) -> bool:
+        """Let a claim have what it asks for, or take it away; whether it had a place by now, which it keeps."""
+        if claim.taken and self._settled(claim.pod):
+            self.settle(claim.uid, True)
+            return True
+        self._note(claim)
+        self._line.put(claim, taken=taken, barred=barred)
+        self._say(claim, refused=not taken)
+        return False
 
     def _watch(self, claim: Claim) -> None:
         if not claim.pod.pod.spec.node_name:
@@ -239,10 +202,10 @@ class Group:
         workload = self._workloads[claim.workload]
         if refused and claim.uid not in self.refused:
             self.refused[claim.uid] = None
-            insort(workload.beyond, claim.place)
+            insort(workload.beyond, claim.position)
         elif not refused and claim.uid in self.refused:
             del self.refused[claim.uid]
-            del workload.beyond[bisect_left(workload.beyond, claim.place)]
+            del workload.beyond[bisect_left(workload.beyond, claim.position)]
 
     # -- workloads -------------------------------------------------------------------------------------------------
 
@@ -287,16 +250,11 @@ class Group:
             return
         barred = not self._is_within(workload)
         for claim in tuple(self._workloads[workload].claims.values()):
-            one = claim.waiting
-            if one is None or one.barred == barred:
+            if claim.settled or claim.barred == barred:
                 continue
-            if one.taken and self._settled(claim.pod):  # it is barred, and has a place: so has its workload
-                self.settle(claim.uid, True)
+            if self._move(claim, taken=claim.taken and not barred, barred=barred):  # so its workload has one, too
                 self._turned[workload] = None
                 return
-            self._note(claim)
-            self._line.bar(one, barred)
-            self._say(claim, refused=not one.taken)
 
 
 def _amounts(limits: Sequence[Quota]) -> tuple[float, float]:

@@ -1,69 +1,106 @@
 """A line of claims before a counter: who comes first gets what it asks for, while there is enough.
 
 Whoever does not fit is passed over, and later ones that do fit get theirs. A change of one claim moves few others as a
-rule, and only these are looked at: the line is a balanced tree (a treap) whose nodes know of all below them how much is
-taken, and whether one of them gets too much or could get something. O(log n) for a change and for each claim that it
-moves; where claims of many different shapes are refused, the search for one that fits may look at more of them.
+rule, and only these are looked at: the line is cut into blocks, which know how much their claims take, and whether one
+of them gets too much or could get something. A change costs O(blocks + claims of a block), and so does each claim that
+it moves; where claims of many different shapes are refused, the search for one that fits may look at more blocks.
 """
 
 from __future__ import annotations
 
 import math
-import zlib
+from bisect import bisect_left, bisect_right, insort
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import NamedTuple
+
+from slacktide.kube.feed.fed_pod import FedPod
 
 Amounts = tuple[int, int]
 """Of CPU and of memory."""
 Limits = tuple[float, float]
-NOTHING: Amounts = (0, 0)
+Rank = tuple[bool, float, str]
+"""The place of a workload among all: those with settled pods first, then by when they came, then by key."""
+SIZE = 64
+"""Claims of a block at first; it is cut in two when it has twice as many."""
 
 
-class Place(NamedTuple):
+class QueuePosition(NamedTuple):
     """Where in the line: by the time of its coming, then by name."""
 
     came: float
     uid: str
 
 
-class Waiting:
-    """A claim in the line. ``taken``: it gets what it asks for; ``barred``: it gets nothing, however much there is."""
+@dataclass(slots=True, eq=False)
+class Claim:
+    """What a pod takes of a quota: nanos of CPU and of memory times promise, and a place of its workload."""
 
-    __slots__ = ("amounts", "barred", "highest", "left", "lowest", "place", "rank", "right", "taken", "total", "up")
+    pod: FedPod
+    workload: str
+    workload_created: float
+    amounts: Amounts
+    position: QueuePosition
+    settled: bool = False
+    """It had a place when this was last looked at. Else it stands in the line."""
+    taken: bool = False
+    """In the line: it gets what it asks for."""
+    barred: bool = False
+    """In the line: it gets nothing, however much there is."""
 
-    def __init__(self, place: Place, amounts: Amounts, *, barred: bool = False) -> None:
-        self.place, self.amounts, self.barred = place, amounts, barred
-        self.taken = False
-        self.rank = zlib.crc32(place.uid.encode())
-        self.left: Waiting | None = None
-        self.right: Waiting | None = None
-        self.up: Waiting | None = None
-        self.total = NOTHING
-        """What those of its subtree take."""
-        self.highest: Limits = (-math.inf, -math.inf)
-        """The most that is taken up to one of them that takes, of what is taken in the subtree."""
-        self.lowest: Limits = (math.inf, math.inf)
-        """The least that would be taken up to one of them that takes nothing, if it took what it asks for."""
+    @property
+    def uid(self) -> str:
+        return self.position.uid
+
+    @property
+    def refused(self) -> bool:
+        """Whether it gets no promise."""
+        return not (self.settled or self.taken)
+
+    @property
+    def rank(self) -> Rank:
+        """Of its workload, if it had no other pods."""
+        return not self.settled, self.workload_created, self.workload
+
+    def asks_for_the_same(self, other: Claim) -> bool:
+        """Whether nothing is different but perhaps that one is settled."""
+        return (self.amounts, self.workload, self.workload_created, self.position) == (
+            other.amounts, other.workload, other.workload_created, other.position,
+        )  # fmt: skip
+
+
+POSITION = attrgetter("position")
+
+
+@dataclass(slots=True)
+class Block:
+    """Neighbours in the line, at least one, in their order."""
+
+    claims: list[Claim]
+    total: Amounts = field(init=False)
+    """What they take."""
+    highest: Limits = field(init=False)
+    """The most that is taken up to one of them that takes, of what is taken in the block."""
+    lowest: Limits = field(init=False)
+    """The least that would be taken up to one of them that takes nothing, if it took what it asks for."""
+
+    def __post_init__(self) -> None:
         self.sum_up()
 
     def sum_up(self) -> None:
-        """Work out what this node knows, from its children."""
-        left, right = self.left, self.right
-        cpu, memory = NOTHING if left is None else left.total
-        high_cpu, high_memory = (-math.inf, -math.inf) if left is None else left.highest
-        low_cpu, low_memory = (math.inf, math.inf) if left is None else left.lowest
-        with_cpu, with_memory = cpu + self.amounts[0], memory + self.amounts[1]
-        if self.taken:
-            cpu, memory = with_cpu, with_memory
-            high_cpu, high_memory = max(high_cpu, cpu), max(high_memory, memory)
-        elif not self.barred:
-            low_cpu, low_memory = min(low_cpu, with_cpu), min(low_memory, with_memory)
-        if right is not None:
-            high_cpu, high_memory = max(high_cpu, cpu + right.highest[0]), max(high_memory, memory + right.highest[1])
-            low_cpu, low_memory = min(low_cpu, cpu + right.lowest[0]), min(low_memory, memory + right.lowest[1])
-            cpu, memory = cpu + right.total[0], memory + right.total[1]
-        self.total = cpu, memory
-        self.highest, self.lowest = (high_cpu, high_memory), (low_cpu, low_memory)
+        """Work out what the block knows, from its claims."""
+        cpu = memory = 0
+        high_cpu = high_memory = -math.inf
+        low_cpu = low_memory = math.inf
+        for claim in self.claims:
+            with_cpu, with_memory = cpu + claim.amounts[0], memory + claim.amounts[1]
+            if claim.taken:  # what is taken grows, so that the last one is the highest
+                high_cpu, high_memory = cpu, memory = with_cpu, with_memory
+            elif not claim.barred:
+                low_cpu = with_cpu if with_cpu < low_cpu else low_cpu
+                low_memory = with_memory if with_memory < low_memory else low_memory
+        self.total, self.highest, self.lowest = (cpu, memory), (high_cpu, high_memory), (low_cpu, low_memory)
 
 
 class Line:
@@ -71,184 +108,97 @@ class Line:
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
-        self.base = NOTHING
-        self._root: Waiting | None = None
+        self.base: Amounts = (0, 0)
+        self._blocks: list[Block] = []
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[Claim]:
         """In their order."""
-        above: list[Waiting] = []
-        node = self._root
-        while above or node is not None:
-            while node is not None:
-                above.append(node)
-                node = node.left
-            one = above.pop()
-            yield one
-            node = one.right
+        return (claim for block in self._blocks for claim in block.claims)
 
     @property
     def taken(self) -> Amounts:
         """What all take, and the others before them."""
-        below = NOTHING if self._root is None else self._root.total
-        return self.base[0] + below[0], self.base[1] + below[1]
+        return self._before(len(self._blocks))
 
     def add_base(self, amounts: Amounts, sign: int = 1) -> None:
         """Others before all take more (or less)."""
         self.base = self.base[0] + sign * amounts[0], self.base[1] + sign * amounts[1]
 
-    # -- who stands in it ------------------------------------------------------------------------------------------
-
-    def fill(self, claims: Iterable[Waiting]) -> None:
+    def fill(self, claims: Iterable[Claim]) -> None:
         """Let these stand in an empty line, and decide on each; O(n log n), and much faster than one by one."""
-        spine: list[Waiting] = []
+        ordered = sorted(claims, key=POSITION)
         cpu, memory = self.base
-        for one in sorted(claims, key=lambda claim: claim.place):
-            ends = cpu + one.amounts[0], memory + one.amounts[1]
-            one.taken = not one.barred and ends[0] <= self.limits[0] and ends[1] <= self.limits[1]
-            if one.taken:
+        for claim in ordered:
+            ends = cpu + claim.amounts[0], memory + claim.amounts[1]
+            claim.taken = not claim.barred and ends[0] <= self.limits[0] and ends[1] <= self.limits[1]
+            if claim.taken:
                 cpu, memory = ends
-            last: Waiting | None = None
-            while spine and spine[-1].rank < one.rank:
-                last = spine.pop()
-                last.sum_up()
-            one.left, one.right, one.up = last, None, spine[-1] if spine else None
-            if last is not None:
-                last.up = one
-            if spine:
-                spine[-1].right = one
-            spine.append(one)
-        for node in reversed(spine):
-            node.sum_up()
-        self._root = spine[0] if spine else None
+        self._blocks = [Block(ordered[begin : begin + SIZE]) for begin in range(0, len(ordered), SIZE)]
 
-    def insert(self, one: Waiting) -> None:
+    def insert(self, claim: Claim) -> None:
         """A claim joins, and has nothing as yet."""
-        above, node = None, self._root
-        while node is not None and node.rank >= one.rank:
-            above, node = node, node.left if one.place < node.place else node.right
-        one.left, one.right = _split(node, one.place)
-        for child in (one.left, one.right):
-            if child is not None:
-                child.up = one
-        self._hang(one, above, one.place)
-        self._changed(one)
+        claim.taken = False
+        if not self._blocks:
+            self._blocks.append(Block([claim]))
+            return
+        number = self._block_of(claim)
+        block = self._blocks[number]
+        insort(block.claims, claim, key=POSITION)
+        if len(block.claims) >= 2 * SIZE:
+            self._blocks.insert(number + 1, Block(block.claims[SIZE:]))
+            del block.claims[SIZE:]
+        block.sum_up()
 
-    def remove(self, one: Waiting) -> None:
+    def remove(self, claim: Claim) -> None:
         """A claim leaves, with what it has."""
-        rest, above = _joined(one.left, one.right), one.up
-        if rest is None:
-            if above is None:
-                self._root = None
-            elif above.left is one:
-                above.left = None
-            else:
-                above.right = None
+        number = self._block_of(claim)
+        block = self._blocks[number]
+        del block.claims[bisect_left(block.claims, claim.position, key=POSITION)]
+        claim.taken = False
+        if block.claims:
+            block.sum_up()
         else:
-            self._hang(rest, above, one.place)
-        one.left = one.right = one.up = None
-        if above is not None:
-            self._changed(above)
+            del self._blocks[number]
 
-    def bar(self, one: Waiting, barred: bool) -> None:
-        """A claim gets nothing, however much there is; or may get something again."""
-        one.barred = barred
-        one.taken = one.taken and not barred
-        self._changed(one)
+    def put(self, claim: Claim, *, taken: bool, barred: bool = False) -> None:
+        """A claim gets what it asks for, or does not, or is ``barred`` from it."""
+        claim.taken, claim.barred = taken, barred
+        self._blocks[self._block_of(claim)].sum_up()
 
-    def flip(self, one: Waiting) -> None:
-        """A claim that had nothing gets what it asks for, or the other way round."""
-        one.taken = not one.taken
-        self._changed(one)
-
-    # -- who is wrong ----------------------------------------------------------------------------------------------
-
-    def first_wrong(self) -> Waiting | None:
+    def first_wrong(self) -> Claim | None:
         """The first that gets more than there is, or nothing though there is enough; None where all is right."""
-        return self._wrong(self._root, *self.base)
-
-    def before(self, one: Waiting) -> Amounts:
-        """What is taken before a claim, by all that come first."""
-        cpu, memory = self.base
-        node: Waiting | None = one
-        below: Waiting | None = None
-        while node is not None:
-            if below is None or below is node.right:
-                if node.left is not None:
-                    cpu, memory = cpu + node.left.total[0], memory + node.left.total[1]
-                if below is not None and node.taken:
-                    cpu, memory = cpu + node.amounts[0], memory + node.amounts[1]
-            below, node = node, node.up
-        return cpu, memory
-
-    def _wrong(self, node: Waiting | None, cpu: int, memory: int) -> Waiting | None:
-        limit_cpu, limit_memory = self.limits
-        while node is not None:
-            too_much = cpu + node.highest[0] > limit_cpu or memory + node.highest[1] > limit_memory
-            may_fit = cpu + node.lowest[0] <= limit_cpu and memory + node.lowest[1] <= limit_memory
-            if not too_much and not may_fit:
-                return None
-            left = node.left
-            if left is not None:
-                if (found := self._wrong(left, cpu, memory)) is not None:
-                    return found
-                cpu, memory = cpu + left.total[0], memory + left.total[1]
-            fits = cpu + node.amounts[0] <= limit_cpu and memory + node.amounts[1] <= limit_memory
-            if not node.barred and fits != node.taken:
-                return node
-            if node.taken:
-                cpu, memory = cpu + node.amounts[0], memory + node.amounts[1]
-            node = node.right
+        (cpu, memory), (limit_cpu, limit_memory) = self.base, self.limits
+        for block in self._blocks:
+            too_much = cpu + block.highest[0] > limit_cpu or memory + block.highest[1] > limit_memory
+            if too_much or (cpu + block.lowest[0] <= limit_cpu and memory + block.lowest[1] <= limit_memory):
+                for claim in block.claims:
+                    ends = cpu + claim.amounts[0], memory + claim.amounts[1]
+                    if not claim.barred and claim.taken != (ends[0] <= limit_cpu and ends[1] <= limit_memory):
+                        return claim
+                    if claim.taken:
+                        cpu, memory = ends
+            else:
+                cpu, memory = cpu + block.total[0], memory + block.total[1]
         return None
 
-    # -- the tree --------------------------------------------------------------------------------------------------
+    def before(self, claim: Claim) -> Amounts:
+        """What is taken before a claim, by all that come first."""
+        number = self._block_of(claim)
+        cpu, memory = self._before(number)
+        for other in self._blocks[number].claims:
+            if other is claim:
+                break
+            if other.taken:
+                cpu, memory = cpu + other.amounts[0], memory + other.amounts[1]
+        return cpu, memory
 
-    def _hang(self, one: Waiting, above: Waiting | None, place: Place) -> None:
-        one.up = above
-        if above is None:
-            self._root = one
-        elif place < above.place:
-            above.left = one
-        else:
-            above.right = one
+    def _before(self, number: int) -> Amounts:
+        """What is taken before a block."""
+        cpu, memory = self.base
+        for block in self._blocks[:number]:
+            cpu, memory = cpu + block.total[0], memory + block.total[1]
+        return cpu, memory
 
-    def _changed(self, one: Waiting) -> None:
-        node: Waiting | None = one
-        while node is not None:
-            node.sum_up()
-            node = node.up
-
-
-def _split(node: Waiting | None, place: Place) -> tuple[Waiting | None, Waiting | None]:
-    """Those of a subtree that come before a place, and the others."""
-    if node is None:
-        return None, None
-    if node.place < place:
-        before, after = _split(node.right, place)
-        node.right = before
-        if before is not None:
-            before.up = node
-        node.sum_up()
-        return node, after
-    before, after = _split(node.left, place)
-    node.left = after
-    if after is not None:
-        after.up = node
-    node.sum_up()
-    return before, node
-
-
-def _joined(before: Waiting | None, after: Waiting | None) -> Waiting | None:
-    """One subtree of two that stand one after the other."""
-    if before is None or after is None:
-        return after if before is None else before
-    if before.rank >= after.rank:
-        before.right = _joined(before.right, after)
-        if before.right is not None:
-            before.right.up = before
-        before.sum_up()
-        return before
-    after.left = _joined(before, after.left)
-    if after.left is not None:
-        after.left.up = after
-    after.sum_up()
-    return after
+    def _block_of(self, claim: Claim) -> int:
+        """The block in which a claim stands, or would."""
+        return max(0, bisect_right(self._blocks, claim.position, key=lambda block: block.claims[0].position) - 1)

@@ -71,7 +71,7 @@ def open_with_room(tb: State, h: int, kind: int, shape: int) -> bool:
 def find_free(tb: State, kind: int) -> int:
     """Best host with room for a kind without rules and preferences, or -1."""
     near, shape = views.rules(tb)["placer_near"], whole(views.kinds(tb)[kind]["shape"])
-    if near != 0 and views.rules(tb)["free_index"]:
+    if near != 0 and not views.rules(tb)["naive"]:
         return _call(near, tb, whole(kind))
     for h in range(len(views.hosts(tb))):
         views.points(tb)[h] = 0 if open_with_room(tb, h, kind, shape) else NOWHERE
