@@ -237,7 +237,7 @@ class LeaderSession(FeedListener):
 
     def _must_lead(self) -> None:
         if not self._replica.leading():
-            raise LeadershipLost("the lease is lost")
+            raise LeadershipLost("lost the lease")
 
     def _pass(self) -> Generator[None, None, None]:
         """One pass and what follows from it, part by part. Nothing follows where the lease is lost or we are told to

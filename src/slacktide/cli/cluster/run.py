@@ -148,9 +148,9 @@ async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal)
             await scheduler.run(journal)
         except BaseExceptionGroup as problems:
             if problems.subgroup(LeadershipLost) is not None:
-                raise LeadershipLost(f"{scheduler.identity}: the lease is lost") from None
+                raise LeadershipLost(f"{scheduler.identity}: lost the lease") from None
             if problems.subgroup(GaveWay) is not None:
-                raise GaveWay(scheduler.stale() or "a watch was dead") from None
+                raise GaveWay(scheduler.stale() or "a watch has stopped") from None
             raise
         finally:
             stalls.cancel()
