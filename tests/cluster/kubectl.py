@@ -39,7 +39,7 @@ class Kubectl:
     """Runs kubectl against one cluster."""
 
     def __init__(self, program: Path, kubeconfig: Path, api: Api | None = None) -> None:
-        """``api``, where it is given, asks in kubectl's place what the API server would say: kubectl takes long to begin."""
+        """``api``, where it is given, asks in kubectl's place what the API server would say: kubectl begins slowly."""
         self.program, self.kubeconfig, self._api = program, kubeconfig, api
 
     def __call__(self, *words: str, stdin: Json | list[Json] | None = None) -> Answer:
