@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,10 +62,17 @@ class Kubectl:
             return self("apply", "--dry-run=server", "-f", "-", stdin=item)
         metadata, version = item["metadata"], item["apiVersion"]
         space = f"/namespaces/{metadata['namespace']}" if "namespace" in metadata else ""
-        path = f"/{'apis' if '/' in version else 'api'}/{version}{space}/{plural(item['kind'])}/{metadata['name']}"
-        query = "dryRun=All&fieldManager=tests&fieldValidation=Strict&force=true"
+        path = f"/{'apis' if '/' in version else 'api'}/{version}{space}/{plural(item['kind'])}"
+        query = "dryRun=All&fieldManager=tests&fieldValidation=Strict"
         try:
-            self._api.patch(f"{path}?{query}", item, APPLY)
+            self._api.post(f"{path}?{query}", item)
+        except ApiError as error:
+            if error.status != HTTPStatus.CONFLICT:
+                return Answer(1, "", str(error))
+        else:
+            return Answer(0, "", "")
+        try:  # it is there
+            self._api.patch(f"{path}/{metadata['name']}?{query}&force=true", item, APPLY)
         except ApiError as error:
             return Answer(1, "", str(error))
         return Answer(0, "", "")

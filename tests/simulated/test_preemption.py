@@ -250,3 +250,35 @@ def test_victims_for_room_and_for_an_even_spread_are_found_together(place: Stage
     assert place.bound("new") == second
     assert len(evicted(place)) == 2
     assert set(evicted(place)) < {"a", "b", "c"}
+
+
+GUARDED = ["guarded"]
+
+
+@pytest.mark.parametrize(
+    ("budgets", "before", "gone"),
+    [
+        ("hard", True, []),
+        ("last-resort", False, []),
+        ("last-resort", True, GUARDED),
+        ("best-effort", False, GUARDED),
+    ],
+)
+def test_a_used_up_budget_protects_as_far_as_the_setting_and_the_class_say(
+    budgets: str, before: bool, gone: list[str]
+) -> None:
+    """Who may not be evicted is deleted, and marked as disrupted before."""
+    low_class = service_class("low", 0.05, 3, marginSeconds=0.5, overheadLimit=1.0)
+    classes = [service_class("high", 0.999, 1, beforeBudgets=before), low_class]
+    with staged(classes, qos__alpha=0.1, kube__disruption_budgets=budgets) as place:
+        place.nodes(1, cpu="2")
+        place.create("pods", low("guarded", labels={"app": "guarded"}))
+        budget = {"minAvailable": 1, "selector": {"matchLabels": {"app": "guarded"}}}
+        place.create("poddisruptionbudgets", {"metadata": {"name": "one"}, "spec": budget})
+        place.ready("guarded")
+        place.wait(10.0)
+        place.create("pods", high("needs"))
+        place.wait(60.0)
+        assert [one.name for one in place.lives() if one.gone is not None] == gone
+        assert bool(place.node_of("needs")) == bool(gone)
+        assert [one.name for one in place.lives() if one.marked is not None] == gone
