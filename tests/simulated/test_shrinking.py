@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from simulated.shrinking import as_test, fewest, kind_of
 from simulated.story import Outcome
 from simulated.world import MEDDLES, STRIKES, Cut, Part
@@ -12,10 +14,10 @@ EVERY = [Part("deed", number) for number in range(40)]
 def test_as_few_parts_are_left_as_suffice() -> None:
     needed, asked = {EVERY[3], EVERY[17], EVERY[31]}, 0
 
-    def still(parts: object) -> bool:
+    def still(parts: Sequence[Part]) -> bool:
         nonlocal asked
         asked += 1
-        return needed <= set(parts)  # type: ignore[call-overload]
+        return needed <= set(parts)
 
     assert set(fewest(EVERY, still)) == needed
     assert asked < 60
