@@ -21,7 +21,7 @@ PIECES = (
     "away", "spread", "Ki", "E", "1E", "[::1]", ":0", ":65536", "x" * 70_000, "=" * 5_000,
 )  # fmt: skip
 DEEP = ("[" * 5_000, "{" * 5_000, '{"a":' * 3_000, "(" * 5_000, "- " * 3_000, "a: " * 3_000)
-FUZZED = settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FUZZED = settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 LONG_PIECES = ("1", "a", " ", "-", "=", ";", ",", ":", '"', "\\", "(", "1h", "a=b;", "1 a in b ", "é")
 MESSAGE = 1_000
 LONG = 20_000

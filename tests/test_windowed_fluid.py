@@ -152,6 +152,7 @@ def tried(inputs: Any, seed: int) -> Any:
     return inputs.Input(f"seed {seed}", inputs.alone(rows, classes), inputs.machines(count, 2.0), end, (), away)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(60))
 def test_no_policy_exceeds_the_bound_or_needs_fewer_turns(bench: dict[str, Any], seed: int, tmp_path: Path) -> None:
     one, outcome = tried(bench["inputs"], seed), bench["outcome"]

@@ -211,6 +211,7 @@ def test_an_interrupted_experiment_goes_on(cell: st.Generated, tmp_path: Path) -
     assert not list(asked.folder.rglob("*.part*"))
 
 
+@pytest.mark.slow
 def test_a_plan_is_that_of_the_command_line(cell: st.Generated, folder: Path, tmp_path: Path) -> None:
     inputs = [str(folder / name) for name in ("workload.parquet", "hosts.parquet")]
     targets = {"gold": 0.9, "silver": 0.8, "bronze": 0.5}

@@ -20,6 +20,7 @@ def outputs(book: Any, kind: str) -> list[Any]:
     return [one["data"][kind] for cell in book.cells for one in cell.get("outputs", ()) if kind in one.get("data", {})]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own libraries
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 HEAVY = ("numpy", "pyarrow", "polars", "pandas", "matplotlib", "tqdm", "numba", "slacktide.api", "slacktide.reporting")
 
 
+@pytest.mark.slow
 def test_the_examples_run_in_their_order_and_print_what_they_show(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

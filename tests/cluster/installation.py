@@ -28,7 +28,7 @@ def alone(binaries: Binaries, directory: Path) -> Iterator[ControlPlane]:
 
 def applied(plane: ControlPlane, binaries: Binaries) -> Kubectl:
     """kubectl as administrator, after it applied the manifests as a user does."""
-    kubectl = Kubectl(binaries["kubectl"], plane.kubeconfig)
+    kubectl = Kubectl(binaries["kubectl"], plane.kubeconfig, plane.api)
     kubectl.ok("apply", "-f", str(MANIFESTS))
     for definitions in sorted(MANIFESTS.glob("0*.yaml")):
         kubectl.ok("wait", "--for=condition=Established", "--timeout=60s", "-f", str(definitions))

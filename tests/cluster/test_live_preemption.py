@@ -14,7 +14,7 @@ import pytest
 from cluster import ledgers
 from cluster.auditor import Seen, seconds
 from cluster.judging import Json, is_over
-from cluster.labtools import bind, condition, deployment, pod, until
+from cluster.labtools import condition, deployment, pod, until
 from cluster.running import (
     BETWEEN_EQUALS,
     Cast,
@@ -28,7 +28,6 @@ from cluster.running import (
     staged,
 )
 from cluster.test_live_workloads import settled
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 
 CLASS, HOSTNAME = "slacktide.io/class", "kubernetes.io/hostname"

@@ -12,7 +12,7 @@ import pytest
 from cluster import ledgers
 from cluster.auditor import Life
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, readiness, until
+from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, until
 from cluster.running import (
     CLASSES,
     WATCHDOG_SECONDS,
@@ -26,7 +26,6 @@ from cluster.running import (
     service_class,
     staged,
 )
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
 from slacktide.lab import Binaries
 from slacktide.lab.nodes import set_ready
 
@@ -203,27 +202,6 @@ def test_bare_pods(place: Place) -> None:
 # -- changes -----------------------------------------------------------------------------------------------------------
 
 
-@scene
-def test_a_rolling_update_keeps_the_ledger_of_each_instance(place: Place) -> None:
-    place.nodes(2)
-    place.create("deployments", web(2))
-    old = {one["metadata"]["name"] for one in place.ready("web", 2)}
-    before = until(lambda: place.ledger("deployment-web"), "its ledger")
-    time.sleep(15)
-    template = {"metadata": {"annotations": {"revision": "2"}}}
-    place.patch("deployments", "web", {"spec": {"template": template}})
-    until(lambda: _rolled(place, "web", old), "the update is through")
-    after = place.ledger("deployment-web") or {}
-    assert after["metadata"]["uid"] == before["metadata"]["uid"]
-    status = settled(place, "deployment-web", 2, at(before["status"]) + 5)
-    lives = place.lives("web")
-    # An instance that goes is continued by the youngest pod, in order.
-    went = sorted((one for one in lives if one.name in old), key=lambda one: one.ended or 0.0)
-    came = [one for one in lives if one.name not in old]
-    assert len(came) == 2
-    ledgers.independent(status, [[a, b] for a, b in zip(went, came, strict=True)], SILVER, 4)
-
-
 def _rolled(place: Place, prefix: str, old: set[str]) -> bool:
     here = place.pods(prefix)
     return len(here) == 2 and not any(one["metadata"]["name"] in old for one in here) and bool(place.ready(prefix, 2))
@@ -254,52 +232,6 @@ def _instances(lives: list[Life], desired: int, t: float) -> float:
         here = sum(one.created <= a and (one.ended or t) >= b for one in lives)
         total += max(here, desired) * (b - a)
     return total
-
-
-@scene
-def test_scaling_up_and_down(place: Place) -> None:
-    place.nodes(2)
-    place.create("deployments", web(1, service="summed"))
-    place.ready("web", 1)
-    time.sleep(3)
-    place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=3")
-    place.ready("web", 3)
-    status = settled(place, "deployment-web", 3)
-    ledgers.aggregated(status, place.lives("web"), SILVER, 6)
-    time.sleep(4)
-    place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=1")
-    until(lambda: len(place.pods("web")) == 1, "one is left")
-    status = settled(place, "deployment-web", 1)
-    ledgers.aggregated(status, place.lives("web"), SILVER, 8)
-    assert status["preemptions"] == 0
-
-
-@scene
-def test_the_ledger_of_a_deleted_workload_is_kept_and_written_no_more(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web(2, startup=0))
-    place.create("pods", pod("bare"))
-    place.ready("", 3)
-    until(lambda: place.ledger("deployment-web") and place.ledger("pod-bare"), "both have ledgers")
-    place.delete("deployments", "web")
-    place.delete("pods", "bare")
-    until(lambda: not place.pods(), "the pods are gone")
-    for name in ("deployment-web", "pod-bare"):
-        status = place.status(name, lambda s: "deletedAt" in s, "it says that its workload was deleted")
-        assert (status["state"], status["running"], status["waiting"]) == ("Unknown", 0, 0)
-    until(lambda: not _written_lately(place), "nobody writes them again")
-    assert all("deletedAt" in one["status"] for one in place.api.get(place.kinds_path("availabilities"))["items"])
-
-
-def _written_lately(place: Place) -> bool:
-    """Whether a ledger of the scene was written, or collected, while one looks for three seconds."""
-    before = place.ledgers_listed()
-    end = time.monotonic() + 3.0
-    while time.monotonic() < end:
-        if place.ledgers_listed() != before:
-            return True
-        time.sleep(0.1)
-    return False
 
 
 @scene
@@ -389,45 +321,6 @@ def test_a_node_that_is_not_ready(place: Place) -> None:
     assert place.bound("after", HANG_SECONDS) == first  # its taint goes with the next round of the controller
 
 
-@scene
-def test_a_pod_that_says_it_is_not_ready_does_not_count(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web(1))
-    (one,) = place.ready("web", 1)
-    path = f"{place.kinds_path('pods')}/{one['metadata']['name']}/status"
-
-    def say(ready: bool) -> None:
-        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        place.api.patch(path, {"status": {"conditions": readiness(ready, now)}}, STRATEGIC)
-
-    time.sleep(4)
-    say(False)  # as a kubelet does whose readiness probe fails
-    status = place.status("deployment-web", lambda s: (s["running"], s["waiting"]) == (0, 1), "it does not count")
-    ledgers.independent(status, [place.lives("web")], SILVER, 3)
-    time.sleep(5)
-    say(True)
-    status = settled(place, "deployment-web", 1, at(status) + 3)
-    ledgers.independent(status, [place.lives("web")], SILVER, 4)
-    assert status["preemptions"] == 0
-
-
-@scene
-def test_a_node_is_deleted(place: Place) -> None:
-    first, second = place.nodes(2)
-    place.kubectl.ok("cordon", second)
-    place.heard()
-    place.create("deployments", web(1, service="silver"))
-    place.ready("web", 1)
-    place.kubectl.ok("uncordon", second)
-    time.sleep(5)
-    place.kubectl.ok("delete", "node", first)
-    # The pod garbage collector waits for 40 s before it believes it.
-    until(lambda: [one["spec"].get("nodeName") for one in place.pods("web")] == [second], "it runs elsewhere")
-    place.ready("web", 1)
-    status = settled(place, "deployment-web", 1)
-    ledgers.independent(status, [place.lives("web")], SILVER, 5)
-
-
 # -- classes -----------------------------------------------------------------------------------------------------------
 
 
@@ -476,24 +369,6 @@ def test_a_class_that_the_namespace_may_not_use(place: Place) -> None:
     place.waits("late", f"service class 'closed': may not be used in namespace {place.name}")
     place.api.patch(path, {"spec": {"namespaces": ["elsewhere", place.name]}})
     place.bound("late")
-
-
-@scene
-def test_a_class_is_deleted_while_in_use(place: Place) -> None:
-    """Its workload keeps the promise, also for pods to come, until there is a class of that name again."""
-    place.nodes(1)
-    place.create("deployments", web(1, service="fleeting"))
-    place.ready("web", 1)
-    place.api.delete(f"{CLASSES}/fleeting")
-    place.heard()
-    place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=2")
-    place.ready("web", 2)
-    status = place.status("deployment-web", lambda s: s["running"] == 2, "two run")
-    assert (status["class"], status["promised"]) == ("fleeting", 0.5)
-    ledgers.independent(status, [[one] for one in place.lives("web")], 0.5, 5)
-    place.api.post(CLASSES, service_class("fleeting", 0.4, 2))
-    status = place.status("deployment-web", lambda s: s["promised"] == 0.4 and s["running"] == 2, "the new promise")
-    ledgers.independent(status, [[one] for one in place.lives("web")], 0.4, 5)
 
 
 @scene

@@ -64,6 +64,7 @@ def cluster(tmp_path: Path) -> Iterator[tuple[str, list[subprocess.Popen[bytes]]
             process.wait(10)
 
 
+@pytest.mark.slow
 def test_a_killed_worker_costs_nothing(tmp_path: Path, cluster: tuple[str, list[subprocess.Popen[bytes]]]) -> None:
     address, workers = cluster
     grid = written(tmp_path, MANY)

@@ -201,6 +201,7 @@ def test_runs_to_come_are_those_of_an_answer_in_the_middle_of_what_is_left() -> 
     assert _likely(question, Answer("priority", does={8: False, 9: True, 10: True, 7: False}), 8, 64) == []
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("in_process")
 def test_a_promise_over_windows_needs_hosts_by_its_worst_window(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]

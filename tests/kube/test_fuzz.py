@@ -42,7 +42,9 @@ def test_every_kind_that_is_watched_has_a_schema() -> None:
     assert {called(kind) for kind in watched()} <= set(schemas())
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part", [pytest.param(part, marks=pytest.mark.slow if part > 1 else ()) for part in range(PARTS)]
+)
 def test_whatever_objects_say_nothing_fails_and_a_pod_as_any_is_scheduled(part: int) -> None:
     kinds: set[str] = set()
     decided = refused = 0

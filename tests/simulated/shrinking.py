@@ -22,7 +22,7 @@ from simulated.world import FAULTS_SECONDS, MEDDLES, STRIKES, WHOLE, Cut, Part
 
 TRIES = 120
 """So many stories are played at most."""
-VARIES = re.compile(r"\d+(\.\d+)?|[0-9a-f]{6,}(-[0-9a-f-]+)?")
+VARIES = re.compile(r"\b(?=[0-9a-f]*\d)[0-9a-f]+(\.\d+)?\b")
 
 
 def kind_of(finding: str) -> str:

@@ -55,6 +55,8 @@ class Life:
     node: str = ""
     up: list[tuple[float, float]] = field(default_factory=list)
     evicted: float | None = None
+    marked: float | None = None
+    """When it was said to be disrupted, by an eviction or before a deletion."""
     told: float | None = None
     """When it was told to go, by whomever."""
     gone: float | None = None
@@ -83,6 +85,8 @@ class Lives:
         if metadata.get("deletionTimestamp") and life.told is None:
             life.told = now
         evicted = condition(body, "DisruptionTarget")
+        if evicted is not None and evicted["status"] == "True" and life.marked is None:
+            life.marked = now
         if evicted is not None and evicted.get("reason") == "EvictionByEvictionAPI" and life.evicted is None:
             life.evicted = now
         if change.type == "DELETED":

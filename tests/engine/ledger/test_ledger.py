@@ -391,7 +391,7 @@ def test_a_standing_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("accounting", ["always", "restart", "never"])
-@pytest.mark.parametrize("first", range(0, 60, 20))
+@pytest.mark.parametrize("first", [0, *(pytest.param(first, marks=pytest.mark.slow) for first in (20, 40))])
 def test_random_histories_agree_with_slow_books(first: int, accounting: Accounting) -> None:
     seen: Counter[str] = Counter()
     for seed in range(first, first + 20):

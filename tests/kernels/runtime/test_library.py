@@ -73,6 +73,7 @@ def test_a_status_is_an_error() -> None:
         library.caller(Code(), Signature((), ()), "name")()
 
 
+@pytest.mark.slow
 @needs_library
 def test_each_level_can_be_asked_for() -> None:
     fitting = library.fitting_levels("x86_64", library.processor_flags())
@@ -108,6 +109,7 @@ def test_where_numba_is_it_is_not_imported(tmp_path: Path) -> None:
     assert "compiling" not in found.stderr
 
 
+@pytest.mark.slow
 @needs_library
 def test_without_numba_a_policy_of_ones_own_works_and_a_score_says_what_is_missing(tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(FIRST_FIT + "\n\n" + SCORE)
@@ -123,6 +125,7 @@ def test_without_numba_a_policy_of_ones_own_works_and_a_score_says_what_is_missi
     assert json.loads(with_numba.stdout)["compile_seconds"] > 0.0
 
 
+@pytest.mark.slow
 @needs_library
 def test_an_edited_kernel_is_not_run_from_the_library(tmp_path: Path) -> None:
     folder = copied(tmp_path)
@@ -136,6 +139,7 @@ def test_an_edited_kernel_is_not_run_from_the_library(tmp_path: Path) -> None:
     assert without.stderr.endswith(text)
 
 
+@pytest.mark.slow
 @needs_library
 def test_compiling_can_be_asked_for() -> None:
     assert run(SAID, SLACKTIDE_JIT="1").stdout.startswith("compiled by numba")
