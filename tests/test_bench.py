@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slacktide.inputs.generators.registry import generated
 from support.benches import loaded
 from support.repository import REPOSITORY
 
@@ -137,7 +138,7 @@ def test_measuring_for_the_pages_asks_for_the_library_of_kernels(monkeypatch: py
 @pytest.mark.parametrize("hosts", [3, 8, 100])
 def test_the_floor_places_as_a_plain_loop_over_hosts_does(hosts: int) -> None:
     least = loaded("least")
-    workload = least.light(hosts, 2000)
+    workload, _ = generated("light", {"hosts": hosts, "requests": 2000})
     _, turned_away = least.least(workload, hosts)
     free, without = np.full(hosts, 8), 0
     running: list[tuple[float, int, int]] = []
@@ -184,6 +185,6 @@ def test_the_peer_gets_the_same_requests(tmp_path: Path) -> None:
         classes = peer.classpath(tmp_path)
     except SystemExit as stopped:
         pytest.skip(str(stopped.code))
-    workload = peer.least.light(10, 300)
+    workload, _ = generated("light", {"hosts": 10, "requests": 300})
     peer.written(workload, tmp_path / "requests")
     assert peer.cloudsim(classes, tmp_path / "requests", 10).completed == 300

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 SHOWN_PROBLEMS = 10
 """Of many broken rows this many are shown; all are counted."""
@@ -104,3 +105,8 @@ class RefusedError(InputError):
         self.problems = ()
         self.total = len(refusals)
         Exception.__init__(self, "\n".join(refusals))
+
+
+def fail(file: str | Path, expected: str, *, line: int = 0, column: str = "", value: str = "") -> InputError:
+    """The error for one place of an input, or for a file that is wrong as a whole."""
+    return InputError([Problem(str(file), line, column, value, expected)])

@@ -25,7 +25,7 @@ from slacktide.engine.core.operations import Operation
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.journal.record import Session
 from slacktide.engine.journal.replay import Report, carry_out, retrace
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 
 LOOKS = 600
 """So often a session is looked at, at instants of equal distance."""
@@ -300,5 +300,5 @@ def _span(session: Session) -> tuple[float, float]:
     times = [one.operation.now for one in session.operations() if isinstance(one.operation, operations.Run)]
     if not times:
         place = f"session {session.number}"
-        raise InputError([Problem(place, 0, "", "", "a session with a pass: nothing was decided in this one")])
+        raise fail(place, "a session with a pass: nothing was decided in this one")
     return min(times), max(times)

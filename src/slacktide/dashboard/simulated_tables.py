@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 from slacktide.model import APPROACHES, ServiceClass
 from slacktide.settings import class_of
 from slacktide.state.layout import GRID
@@ -132,9 +132,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError([Problem(str(path), 0, "", "", f"what 'slacktide simulate --out' wrote ({error})")]) from error
+        raise fail(path, f"what 'slacktide simulate --out' wrote ({error})") from error
     if not isinstance(found, dict) or found.get("format") != FORMAT:
-        raise InputError([Problem(str(path), 0, "format", str(found)[:80], FORMAT)])
+        raise fail(path, FORMAT, column="format", value=str(found)[:80])
     return found
 
 
@@ -145,7 +145,7 @@ def _read(path: Path) -> pa.Table:
     try:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
-        raise InputError([Problem(str(path), 0, "", "", f"a table of results ({error})")]) from error
+        raise fail(path, f"a table of results ({error})") from error
 
 
 def _instances(requests: pa.Table, parts: pa.Table | None, accounting: str) -> dict[str, Any]:

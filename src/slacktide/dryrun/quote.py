@@ -20,7 +20,7 @@ from slacktide.config import Config
 from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, fail
 from slacktide.kube.client.http import ApiError, Connection
 from slacktide.kube.client.kinds import Malformed, encode
 from slacktide.kube.client.status_codes import NOT_FOUND
@@ -87,11 +87,11 @@ def workloads(text: str, where: str) -> list[Asked]:
         documents = [one for one in yaml.safe_load_all(text) if one]
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
-        raise InputError([Problem(where, mark.line + 1 if mark else 0, "", "", "manifests in YAML or JSON")]) from None
+        raise fail(where, "manifests in YAML or JSON", line=mark.line + 1 if mark else 0) from None
     every = [each for one in documents if isinstance(one, dict) for each in _items(one)]
     found = [asked for one in every if isinstance(one, dict) and (asked := _asked(one, where)) is not None]
     if not found:
-        raise InputError([Problem(where, 0, "kind", "", "a Pod, or a workload with a pod template")])
+        raise fail(where, "a Pod, or a workload with a pod template", column="kind")
     return found
 
 
@@ -113,7 +113,7 @@ def _asked(one: Json, where: str) -> Asked | None:
     if not template:
         return None
     if not isinstance(count, int):
-        raise InputError([Problem(where, 0, "replicas", str(count), "a whole number")])
+        raise fail(where, "a whole number", column="replicas", value=str(count))
     return Asked(str(metadata.get("namespace") or ""), str(metadata.get("name") or "pod"), template, count)
 
 
@@ -137,7 +137,7 @@ async def would_make(connection: Connection, asked: Asked, namespace: str, sched
     answer = await connection.post(POD.path(namespace), encode(body), query={"dryRun": "All"})
     pod = POD.decode(answer)
     if isinstance(pod, Malformed):
-        raise InputError([Problem(f"pod {namespace}/{name}", 0, "", "", pod.problem)])
+        raise fail(f"pod {namespace}/{name}", pod.problem)
     return pod
 
 

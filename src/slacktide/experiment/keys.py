@@ -17,7 +17,7 @@ import numpy as np
 import slacktide
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Point, Share
 from slacktide.experiment.run_folder import files_in
 from slacktide.kernels.builtin import COSTS, DEFAULT, SCORES
@@ -71,7 +71,7 @@ def content(path: Path) -> str:
         about = path.stat()
         return _content(path, about.st_size, about.st_mtime_ns)
     except OSError as error:
-        raise InputError([Problem(str(path), 0, "", "", f"a readable file ({error.strerror})")]) from error
+        raise fail(path, f"a readable file ({error.strerror})") from error
 
 
 def recipe(origin: Origin, grid: Grid) -> dict[str, Any]:

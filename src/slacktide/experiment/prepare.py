@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import ConfigError, InputError, OutputError, Problem
+from slacktide.errors import ConfigError, OutputError, fail
 from slacktide.experiment import keys
 from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
 from slacktide.inputs import (
@@ -70,13 +70,7 @@ class Inputs:
                 text = json.dumps({"kind": kind, **made, "recipe": keys.recipe(origin, self.grid)}, indent=2)
                 (aside / ABOUT).write_text(text + "\n", encoding="utf-8")
                 if keys.input_key(kind, origin, self.grid) != target.name:
-                    raise InputError(
-                        [
-                            Problem(
-                                f"{kind} {name}", 0, "", "", "files that stay as they are while they are read; resume"
-                            )
-                        ]
-                    )
+                    raise fail(f"{kind} {name}", "files that stay as they are while they are read; resume")
         return target
 
     def _write_workload(self, aside: Path, origin: Origin) -> dict[str, Any]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from slacktide import errors, settings
 from slacktide.config import Config
-from slacktide.errors import InputError, Problem, SlacktideError
+from slacktide.errors import InputError, SlacktideError, fail
 from slacktide.experiment import keys
 from slacktide.experiment.prepare import HOSTS, WORKLOAD, load_workload
 from slacktide.experiment.run_folder import Asked, run_into
@@ -176,7 +176,7 @@ def perform(task: Task) -> None:
         )
     for path, content in task.files.items():
         if keys.content(Path(path)) != content:
-            raise InputError([Problem(path, 0, "", "", "the content it had when the experiment began; resume it")])
+            raise fail(path, "the content it had when the experiment began; resume it")
     config = configured(task.configuration)
     config = replace(config, simulation=replace(config.simulation, seed=task.seed))
     files = [Path(task.workload) / WORKLOAD, Path(task.hosts) / HOSTS]

@@ -13,13 +13,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import InputError
+from slacktide.errors import InputError, fail
 from slacktide.inputs.columns.cells import Integers
 from slacktide.inputs.columns.texts import Tables
 from slacktide.inputs.formats import tables
 from slacktide.inputs.formats.csv_files import StreamedCsvFile
 from slacktide.inputs.formats.tables import TableFile
-from slacktide.inputs.problems import fail
 from slacktide.inputs.rows import OPTIONAL
 from slacktide.inputs.validation import to_workload
 from slacktide.model import ServiceClass, Workload

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import SHOWN_PROBLEMS, InputError, Problem
+from slacktide.errors import SHOWN_PROBLEMS, InputError, Problem, fail
 
 
 class Problems:
@@ -54,11 +54,6 @@ class Problems:
         # Stable: problems of one line stay in the order of its columns.
         self._kept.sort(key=lambda problem: problem.line)
         del self._kept[SHOWN_PROBLEMS:]
-
-
-def fail(file: str | Path, expected: str, *, line: int = 0, column: str = "", value: str = "") -> InputError:
-    """The error for a file that is wrong as a whole."""
-    return InputError([Problem(str(file), line, column, value, expected)])
 
 
 def read_bytes(path: Path) -> bytes:

@@ -9,10 +9,11 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.errors import fail
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats import erlang, tables
 from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES
-from slacktide.inputs.problems import Problems, check_readable, fail, read_text
+from slacktide.inputs.problems import Problems, check_readable, read_text
 from slacktide.inputs.validation import SECONDS, check_range
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, InputError, Problem, fail
 from slacktide.kube.client.addresses import split_address
 
 EXPECTED = "NAME=HOST:PORT, such as n1=10.0.0.1:10360 or n1=[fd00::1]:10360"
@@ -55,7 +55,7 @@ def _in_file(file: Path) -> list[Peer]:
         lines = file.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "text that is not UTF-8"
-        raise InputError([Problem(str(file), 0, "", str(said), "a file with one peer a line")]) from None
+        raise fail(file, "a file with one peer a line", value=str(said)) from None
     found: dict[str, Peer] = {}
     problems = []
     for number, line in enumerate(lines, 1):

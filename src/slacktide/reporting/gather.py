@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from slacktide.config import Accounting
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, fail
 from slacktide.metrics.columns import WORST, accounting_of, classes_of, named
 from slacktide.model import ServiceClass
 from slacktide.reporting.figure import Scene
@@ -85,7 +85,7 @@ def members(experiment: Experiment) -> list[Member]:
     if not found:
         expected = "at least one finished run; 'slacktide experiment run' with the same --out goes on where it stopped"
         value = f"0 of {len(experiment.runs)} finished"
-        raise InputError([Problem(str(experiment.folder), 0, "runs", value, expected)])
+        raise fail(experiment.folder, expected, column="runs", value=value)
     return found
 
 
@@ -98,7 +98,7 @@ def _member(run: Run, replicate: int, path: Path) -> Member:
         return Member(run, replicate, manifest, classes_of(manifest), accounting_of(manifest), policy, end)
     except (KeyError, TypeError, ValueError, AttributeError, ConfigError) as error:
         expected = f"configuration and totals of a run ({type(error).__name__}: {error})"
-        raise InputError([Problem(str(path), 0, "", "", expected)]) from error
+        raise fail(path, expected) from error
 
 
 def scene_of(found: Sequence[Member], experiment: Experiment) -> Scene:
@@ -130,13 +130,13 @@ def table_of(member: Member, file: str, names: Sequence[str]) -> Any:
             lacking = [name for name in names if name not in opened.schema_arrow.names]
             if lacking:
                 expected = f"columns {', '.join(lacking)} (docs/results.md has them all)"
-                raise InputError([Problem(str(path), 0, "", "", expected)])
+                raise fail(path, expected)
             return opened.read(columns=list(dict.fromkeys(names)))
     except FileNotFoundError as error:
         expected = f"a table of results; runs with intervals write {file}" if file != REQUESTS else "a table of results"
-        raise InputError([Problem(str(path), 0, "", "", expected)]) from error
+        raise fail(path, expected) from error
     except (OSError, pa.ArrowException) as error:
-        raise InputError([Problem(str(path), 0, "", "", f"a Parquet table of results ({error})")]) from error
+        raise fail(path, f"a Parquet table of results ({error})") from error
 
 
 @contextlib.contextmanager
@@ -145,7 +145,7 @@ def told(member: Member, file: str) -> Iterator[None]:
     try:
         yield
     except (ValueError, KeyError, IndexError, TypeError) as error:
-        raise InputError([Problem(str(member.path(file)), 0, "", "", f"a table of a run ({error})")]) from error
+        raise fail(member.path(file), f"a table of a run ({error})") from error
 
 
 def check_numbers(table: Any, names: Sequence[str]) -> None:
@@ -170,5 +170,5 @@ def resources_of(member: Member) -> tuple[str, ...]:
     try:
         names = pq.read_schema(path).names
     except (OSError, pa.ArrowException) as error:
-        raise InputError([Problem(str(path), 0, "", "", f"a Parquet table of results ({error})")]) from error
+        raise fail(path, f"a Parquet table of results ({error})") from error
     return tuple(name.removeprefix("demand_") for name in names if name.startswith("demand_"))

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 
 FORMAT = "slacktide-experiment"
 SCHEMA_VERSION = 1
@@ -73,7 +73,7 @@ class Run:
     def _path(self, name: str) -> Path:
         if self.folder is None:
             missing = f"runs/{self.key}"
-            raise _broken(Path(missing), f"the results of {self}: resume with 'slacktide experiment run'")
+            raise fail(Path(missing), f"the results of {self}: resume with 'slacktide experiment run'")
         return self.folder / name
 
     def _table(self, name: str) -> Any:
@@ -84,7 +84,7 @@ class Run:
         try:
             return pq.ParquetFile(path).read()  # read_table() is for data sets, whose module imports pandas
         except (OSError, pa.ArrowException) as error:
-            raise _broken(path, f"a table of results ({error})") from error
+            raise fail(path, f"a table of results ({error})") from error
 
     def __str__(self) -> str:
         return f"{self.workload} / {self.hosts} / {self.policy} / seed {self.seed}"
@@ -120,7 +120,7 @@ def read(folder: Path | str) -> Experiment:
     about = _mapping(path, "an experiment's folder, as 'slacktide experiment run GRID --out DIR' makes it")
     found = (about.get("format"), about.get("schema_version"))
     if found != (FORMAT, SCHEMA_VERSION):
-        raise _broken(path, f"format {FORMAT}, schema_version {SCHEMA_VERSION}", f"{found[0]}, {found[1]}")
+        raise fail(path, f"format {FORMAT}, schema_version {SCHEMA_VERSION}", value=f"{found[0]}, {found[1]}")
     try:
         runs = [
             _run(folder, **{name: one[name] for name in ("key", "workload", "hosts", "policy", "seed")})
@@ -131,7 +131,7 @@ def read(folder: Path | str) -> Experiment:
         began = None if created is None else str(created)
         return Experiment(folder, grid, runs, [str(one) for one in about["command"]], versions, began)
     except (KeyError, TypeError, ValueError) as error:
-        raise _broken(path, f"what 'slacktide experiment run' writes ({type(error).__name__}: {error})") from error
+        raise fail(path, f"what 'slacktide experiment run' writes ({type(error).__name__}: {error})") from error
 
 
 def _run(folder: Path, key: str, workload: str, hosts: str, policy: str, seed: int) -> Run:
@@ -148,13 +148,9 @@ def _mapping(path: Path, expected: str) -> dict[str, Any]:
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise _broken(path, f"{expected} ({error.strerror})") from error
+        raise fail(path, f"{expected} ({error.strerror})") from error
     except ValueError as error:
-        raise _broken(path, f"{expected} (not JSON: {error})") from error
+        raise fail(path, f"{expected} (not JSON: {error})") from error
     if not isinstance(found, dict):
-        raise _broken(path, expected)
+        raise fail(path, expected)
     return found
-
-
-def _broken(path: Path, expected: str, value: str = "") -> InputError:
-    return InputError([Problem(str(path), 0, "", value, expected)])

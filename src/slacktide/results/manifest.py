@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from slacktide import __version__
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 
 FORMAT = "slacktide-results"
 SCHEMA_VERSION = 2
@@ -57,5 +57,5 @@ def file_hashes(paths: Sequence[Path]) -> dict[str, str]:
             with path.open("rb") as file:
                 found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise InputError([Problem(str(path), 0, "", "", f"a readable file ({error.strerror})")]) from error
+            raise fail(path, f"a readable file ({error.strerror})") from error
     return found

@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from slacktide.config import Config
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, fail
 from slacktide.inputs import read_host_events
-from slacktide.inputs.problems import fail
 from slacktide.kernels.tables import schema
 from slacktide.model import Hosts, Workload
 from slacktide.model.host_events import CAPACITY, HostEvents, no_events

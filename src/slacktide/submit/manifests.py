@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 from slacktide.kube.client.quantities import nanos
 from slacktide.kube.resources.custom_resources import API_VERSION, EVERYBODY
 from slacktide.kube.translate.service_classes import APPROACH, CLASS_LABEL
@@ -104,7 +104,7 @@ def _refuse_neighbours(workload: Workload, file: str) -> None:
         ("budget", budget is not None and (budget >= 0).any(), "no budgets"),
     ):
         if used:
-            raise InputError([Problem(file, 0, column, "", f"{expected}: the broker does not submit them")])
+            raise fail(file, f"{expected}: the broker does not submit them", column=column)
 
 
 def _submission(
@@ -150,7 +150,7 @@ def _refuse_unlike(workload: Workload, rows: NDArray[np.int64], file: str) -> No
     ):
         if not same:
             what = f"the same for all instances of request {int(workload.ids[first])}: they share one pod template"
-            raise InputError([Problem(file, 0, column, "several values", what)])
+            raise fail(file, what, column=column, value="several values")
 
 
 def _template(

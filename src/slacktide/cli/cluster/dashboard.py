@@ -14,7 +14,7 @@ import click
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
 from slacktide.cli.options import FILE
 from slacktide.cli.process import until_signal
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, fail
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -176,7 +176,7 @@ def source(wanted: Wanted) -> Source:
     if any(folder.glob("session-*.json")):
         return _recorded(folder, wanted.session)
     expected = "a folder that 'slacktide simulate --out' or 'slacktide run --record' wrote"
-    raise InputError([Problem(str(folder), 0, "", "", expected)])
+    raise fail(folder, expected)
 
 
 def _recorded(folder: Path, number: int | None) -> Source:

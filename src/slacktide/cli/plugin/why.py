@@ -60,7 +60,7 @@ async def _why(kubeconfig: Path | None, context: str | None, namespace: str, pod
 
 
 async def _one(connection: Connection, namespace: str, name: str, scheduler: str) -> str:
-    from slacktide.errors import InputError, Problem
+    from slacktide.errors import fail
     from slacktide.kube.client.http import ApiError
     from slacktide.kube.client.status_codes import NOT_FOUND
     from slacktide.kube.resources.objects import POD
@@ -70,9 +70,7 @@ async def _one(connection: Connection, namespace: str, name: str, scheduler: str
     except ApiError as error:
         if error.status != NOT_FOUND:
             raise
-        raise InputError(
-            [Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists (kubectl get pods)")]
-        ) from None
+        raise fail(f"pod {namespace}/{name}", "one that exists (kubectl get pods)") from None
     spec, status = found["spec"], found["status"]
     if spec.get("schedulerName") != scheduler:
         return f"{name} is scheduled by {spec.get('schedulerName')}, not by {scheduler}"

@@ -64,7 +64,7 @@ class LazyGroup(HelpfulGroup):
         """Whole lines, too."""
         lines = [one for lines in self._groups.values() for one in lines.items() if one[0].startswith(incomplete)]
         return [
-            *(CompletionItem(name, help=line) for name, line in lines),
+            *(CompletionItem(name, help=line) for name, line in sorted(lines)),
             *super(click.Group, self).shell_complete(ctx, incomplete),
         ]
 

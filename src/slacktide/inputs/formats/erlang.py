@@ -21,11 +21,12 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.errors import fail
 from slacktide.inputs.columns.cells import Distinct
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.formats import erlang_exact
 from slacktide.inputs.formats.erlang_exact import DEFAULT_PRIORITIES, DEMAND_NAMES, FIELD_NAMES, RESOURCES
-from slacktide.inputs.problems import Problems, decode, fail, read_bytes
+from slacktide.inputs.problems import Problems, decode, read_bytes
 from slacktide.inputs.validation import SECONDS, check_range, to_hosts, to_workload
 from slacktide.model import Hosts, ServiceClass, Workload
 

@@ -10,10 +10,11 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from slacktide.errors import fail
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats.parquet_files import BATCH_ROWS, FLAGS, TEXTS, WHOLE, check_types
-from slacktide.inputs.problems import Problems, fail
+from slacktide.inputs.problems import Problems
 
 PER_SECOND = {"s": 1.0, "ms": 1e3, "us": 1e6, "ns": 1e9}
 TIMES = ("admission", "duration")

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from slacktide.errors import fail
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.columns.texts import TEXTS as TEXT_COLUMNS
-from slacktide.inputs.problems import Problems, check_readable, fail
+from slacktide.inputs.problems import Problems, check_readable
 
 BATCH_ROWS = 65_536
 BUFFER = 1 << 16

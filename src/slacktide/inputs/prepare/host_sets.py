@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, fail
 from slacktide.inputs.prepare.peak import Peak, peak
 from slacktide.model import Hosts, Workload
 
@@ -27,7 +27,7 @@ def binding_resource(needed: Peak, hosts: Hosts, *, file: str = "hosts") -> str:
     for name, amount in zip(needed.resources, needed.amount.tolist(), strict=True):
         having = float(total[hosts.resources.index(name)]) if name in hosts.resources else 0.0
         if amount > 0 and having == 0:
-            raise InputError([Problem(file, 0, name, "0 in all", f"{amount:g}, which the workload demands at once")])
+            raise fail(file, f"{amount:g}, which the workload demands at once", column=name, value="0 in all")
         shares.append(amount / having if having else 0.0)
     return needed.resources[int(np.argmax(shares))]
 
@@ -45,17 +45,12 @@ def draw_hosts(
     column = hosts.capacity[:, _index(hosts, resource)]
     total = float(column.sum())
     if total < amount * (1 - SLACK) and not (repeat and total > 0):
-        raise InputError(
-            [
-                Problem(
-                    file,
-                    0,
-                    resource,
-                    f"{total:g} in {len(hosts)} hosts",
-                    f"{amount:g} or more ({amount - total:g} more); draw hosts again (--replace), or take parts "
-                    "of these: --of hosts",
-                )
-            ]
+        raise fail(
+            file,
+            f"{amount:g} or more ({amount - total:g} more); draw hosts again (--replace), or take parts "
+            "of these: --of hosts",
+            column=resource,
+            value=f"{total:g} in {len(hosts)} hosts",
         )
     rounds = max(int(np.ceil(amount / total * (1 - SLACK))), 1) if total > 0 else 1
     rng = np.random.default_rng(seed)

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from sklearn.cluster import KMeans
 from sklearn.preprocessing import StandardScaler
 
-from slacktide.errors import ConfigError
-from slacktide.inputs.problems import check_readable, fail
+from slacktide.errors import ConfigError, fail
+from slacktide.inputs.problems import check_readable
 
 FEATURES = ("requests", "cpu_variance", "memory_variance", "duration_variance")
 """Of each user; variances are those of the population, 0 for a single request."""

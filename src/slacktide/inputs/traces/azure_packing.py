@@ -11,9 +11,9 @@ from typing import Any
 
 import polars as pl
 
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, fail
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.problems import Problems, fail
+from slacktide.inputs.problems import Problems
 from slacktide.inputs.traces import output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
 from slacktide.inputs.traces.tables import LONGEST, spool

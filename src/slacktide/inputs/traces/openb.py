@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, fail
 from slacktide.inputs.align import align
 from slacktide.inputs.columns.terms import format_term
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import host_sets
-from slacktide.inputs.problems import Problems, fail
+from slacktide.inputs.problems import Problems
 from slacktide.inputs.read import read_workload
 from slacktide.inputs.statistics import homeless
 from slacktide.inputs.traces import output, sources

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from slacktide.errors import InputError, Problem
+from slacktide.errors import fail
 from slacktide.inputs.prepare import peak
 from slacktide.inputs.read import read_workload
 from slacktide.inputs.rows import equal_hosts
@@ -95,7 +95,7 @@ def classes_of(job: Job) -> tuple[ServiceClass, ...]:
 def write_machines(hosts: Hosts, job: Job) -> int:
     """Writes hosts.parquet and says how many. Raises :class:`InputError` for none."""
     if not len(hosts):
-        raise InputError([Problem(", ".join(map(str, job.sources)), 0, "", "no machine", "at least one")])
+        raise fail(", ".join(map(str, job.sources)), "at least one", value="no machine")
     write_hosts(hosts, job.folder / HOSTS)
     return len(hosts)
 

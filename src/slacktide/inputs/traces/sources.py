@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from slacktide.inputs.problems import check_readable, fail
+from slacktide.errors import fail
+from slacktide.inputs.problems import check_readable
 
 
 def find(sources: Sequence[Path], tables: Mapping[str, bool], suffixes: Sequence[str]) -> dict[str, list[Path]]:

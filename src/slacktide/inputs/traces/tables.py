@@ -16,9 +16,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from slacktide.errors import fail
 from slacktide.inputs.columns.cells import parse_float, parse_integer
 from slacktide.inputs.columns.column_batch import ColumnBatch, numbers, stripped
-from slacktide.inputs.problems import Problems, check_readable, fail
+from slacktide.inputs.problems import Problems, check_readable
 
 BLOCK = 1 << 24
 """Bytes of a CSV batch, uncompressed."""
