@@ -282,20 +282,6 @@ def test_a_node_is_drained(place: Place) -> None:
 
 
 @scene
-def test_a_cordoned_node_takes_nobody_and_keeps_whom_it_has(place: Place) -> None:
-    (node,) = place.nodes(1)
-    place.create("pods", pod("before"))
-    place.ready("before")
-    place.kubectl.ok("cordon", node)
-    place.heard()
-    place.create("pods", pod("after"))
-    place.waits("after", r"\d+ node\(s\) were unschedulable")
-    assert condition(place.pod("before"), "Ready")["status"] == "True"
-    place.kubectl.ok("uncordon", node)
-    assert place.bound("after") == node  # at once, not when a watchdog looks
-
-
-@scene
 def test_a_node_that_is_not_ready(place: Place) -> None:
     first, second = place.nodes(2)
     place.kubectl.ok("cordon", second)

@@ -75,7 +75,7 @@ def test_nobody_is_preempted_before_its_least_running_time(place: Stage) -> None
     place.create("pods", low("young"))
     place.bound("young")
     place.create("pods", high("old"))
-    place.waits("old", r"preemption: .*protected by disruption budgets or by a least running time")
+    place.waits("old", r"preemption: .*protected by a PodDisruptionBudget or a minimum running time")
     place.bound("old")
     life = place.life("young")
     assert life.evicted is not None
@@ -91,7 +91,7 @@ def test_a_budget_that_is_used_up_protects(place: Stage) -> None:
     place.ready("guarded")
     place.wait(LEAST + 1.0)
     place.create("pods", high("needs"))
-    place.waits("needs", r"preemption: .*protected by disruption budgets or by a least running time")
+    place.waits("needs", r"preemption: .*protected by a PodDisruptionBudget or a minimum running time")
     place.wait(120.0)
     assert evicted(place) == []
     place.delete("poddisruptionbudgets", "one")
@@ -114,7 +114,7 @@ def test_one_pass_does_not_overdraw_a_budget(place: Stage) -> None:
     waiting = [one for one in place.names("high") if not place.node_of(one)]
     assert len(waiting) == 2
     for name in waiting:
-        place.waits(name, r"protected by disruption budgets")
+        place.waits(name, r"protected by a PodDisruptionBudget")
 
 
 def test_pods_that_may_not_preempt(place: Stage) -> None:
@@ -123,7 +123,7 @@ def test_pods_that_may_not_preempt(place: Stage) -> None:
     place.ready("low")
     place.wait(LEAST + 1.0)
     place.create("pods", high("patient", preemptionPolicy="Never"))
-    place.waits("patient", r"preemption: its preemptionPolicy is Never")
+    place.waits("patient", r"preemption: not eligible due to preemptionPolicy=Never")
     place.wait(60.0)
     assert evicted(place) == []
     place.delete("pods", "low")
@@ -137,7 +137,7 @@ def test_a_bare_pod_is_left_alone_by_its_equals(place: Stage) -> None:
     place.wait(LEAST + 1.0)
     place.create("pods", high("second"))
     place.create("pods", low("third"))
-    place.waits("second", r"preemption: 1 candidate\w* run pods that nobody would make again")
+    place.waits("second", r"preemption: .*\(1 node\(s\) with bare pods")
     place.waits("third", r"preemption: ")
     place.wait(60.0)
     assert evicted(place) == []
@@ -178,7 +178,7 @@ def test_a_victim_that_does_not_go_is_waited_for_in_vain(place: Stage) -> None:
     assert told is not None
     assert told + 1.0 + PATIENCE <= place.now <= told + 1.0 + PATIENCE + SOON + HEARD_SECONDS
     place.until(lambda: not nominated(place, "hopes"), "it is nominated no more")
-    place.waits("hopes", r"^0/1 nodes: .*\b1 insufficient cpu\b")
+    place.waits("hopes", r"^0/1 nodes are available: .*\b1 Insufficient cpu\b")
     place.patch("pods", "stuck", {"metadata": {"$patch": "merge", "finalizers": None}})
     place.until(lambda: place.get("pods", "stuck") is None, "it is gone")
     assert place.bound("hopes") == node
