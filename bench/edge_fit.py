@@ -31,7 +31,7 @@ BOUNDS = {  # of run.yaml, in its units; own loads are vCPUs by scenario and nod
     "sustained": (1e-5, 1.0),
     "growth": (1.5, 40.0),
     "onset": (1.0, 60.0),
-    "daemons": (0.01, 0.4),
+    "daemons": (0.01, 0.7),
     **{f"own {scenario} n{node}": (1e-3, 0.8 if VCPUS[scenario][node - 1] > 1 else 0.2)
        for scenario in (1, 2) for node in (1, 2, 3)},
 }  # fmt: skip
