@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import permutations
+from math import log
 from pathlib import Path
 from statistics import fmean
 
@@ -14,15 +16,16 @@ from slacktide.errors import ConfigError
 from support.repository import REPOSITORY
 
 EDGE = REPOSITORY / "examples" / "edge"
-PUBLISHED = {  # seconds: scenario, load; the best of delay-aware scheduling first
-    (1, "low"): {"tsra": 11.78, "elastic-fog": 11.80, "least-requested": 13.25, "nas": 16.62, "kcss": 17.04},
-    (1, "high"): {"tsra": 104.01, "elastic-fog": 104.03, "least-requested": 127.0, "nas": 198.51, "kcss": 204.19},
-    (2, "low"): {"tsra": 15.65, "elastic-fog": 15.95, "least-requested": 16.92, "nas": 17.49, "kcss": 19.59},
-    (2, "high"): {"tsra": 159.09, "elastic-fog": 160.13, "least-requested": 168.47, "nas": 277.2, "kcss": 284.81},
+METHODS = ("least-requested", "elastic-fog", "tsra", "nas", "kcss", *(f"delay-aware {a}" for a in (0.25, 0.5, 0.75)))
+PUBLISHED = {  # seconds by scenario and load, of METHODS
+    (1, "low"): (13.25, 11.80, 11.78, 16.62, 17.04, 11.31, 11.23, 11.02),
+    (1, "high"): (127.0, 104.03, 104.01, 198.51, 204.19, 101.52, 100.91, 99.41),
+    (2, "low"): (16.92, 15.95, 15.65, 17.49, 19.59, 14.05, 14.37, 14.39),
+    (2, "high"): (168.47, 160.13, 159.09, 277.20, 284.81, 139.95, 141.05, 143.17),
 }
-DELAY_AWARE = {(1, "low"): 11.02, (1, "high"): 99.41, (2, "low"): 14.05, (2, "high"): 139.95}
-POINTS = 0.05
 SEEDS = range(20)
+MOST, NEARLY = 0.15, 0.02
+"""The largest error of a time (NAS in scenario 2 under low load), and by how much two methods may change places."""
 
 
 def placements(number: int) -> dict[str, list[dict[str, str]]]:
@@ -50,26 +53,33 @@ def times() -> dict[tuple[int, str], dict[str, float]]:
     return found
 
 
-@pytest.mark.parametrize("column", PUBLISHED)
-def test_methods_finish_in_the_published_order_and_delay_aware_first(
-    times: dict[tuple[int, str], dict[str, float]], column: tuple[int, str]
-) -> None:
-    mine = times[column]
-    others = {name: seconds for name, seconds in mine.items() if not name.startswith("delay-aware")}
-    assert sorted(others, key=others.__getitem__) == sorted(others, key=PUBLISHED[column].__getitem__)
-    slowest = max(seconds for name, seconds in mine.items() if name.startswith("delay-aware"))
-    assert slowest < min(others.values())
+def test_completion_times_are_near_the_published_ones(times: dict[tuple[int, str], dict[str, float]]) -> None:
+    errors = [
+        abs(log(times[column][method] / seconds))
+        for column, published in PUBLISHED.items()
+        for method, seconds in zip(METHODS, published, strict=True)
+    ]
+    assert len(errors) == 32
+    assert fmean(errors) < 0.033
+    assert max(errors) < MOST
 
 
 @pytest.mark.parametrize("column", PUBLISHED)
-def test_delay_aware_scheduling_saves_what_is_published(
+def test_no_pair_of_methods_is_done_clearly_in_another_order_than_published(
     times: dict[tuple[int, str], dict[str, float]], column: tuple[int, str]
 ) -> None:
-    mine = times[column]
-    best = min(seconds for name, seconds in mine.items() if name.startswith("delay-aware"))
-    for name, published in PUBLISHED[column].items():
-        saving = 1 - best / mine[name]
-        assert saving == pytest.approx(1 - DELAY_AWARE[column] / published, abs=POINTS), name
+    published = dict(zip(METHODS, PUBLISHED[column], strict=True))
+    for first, second in permutations(METHODS, 2):
+        if published[first] < published[second]:
+            assert times[column][first] < times[column][second] * (1 + NEARLY), (first, second)
+
+
+@pytest.mark.parametrize("column", PUBLISHED)
+def test_the_best_delay_aware_run_is_done_before_all_other_methods(
+    times: dict[tuple[int, str], dict[str, float]], column: tuple[int, str]
+) -> None:
+    mine, best = times[column], "delay-aware 0.75" if column[0] == 1 else "delay-aware 0.25"
+    assert min(mine, key=mine.__getitem__) == best, "as in tables 6 and 7"
 
 
 def test_the_page_has_these_times(times: dict[tuple[int, str], dict[str, float]]) -> None:

@@ -173,7 +173,9 @@ def test_a_victim_that_does_not_go_is_waited_for_in_vain(place: Stage) -> None:
     place.wait(LEAST + 2.0)
     place.create("pods", high("hopes"))
     place.until(lambda: nominated(place, "hopes") == node, "its place is kept")
-    place.until(lambda: any("given up" in one for one in place.events("FailedScheduling", "hopes")), "it is given up")
+    place.until(
+        lambda: any("nomination of" in one for one in place.events("FailedScheduling", "hopes")), "it is given up"
+    )
     told = place.life("stuck").told
     assert told is not None
     assert told + 1.0 + PATIENCE <= place.now <= told + 1.0 + PATIENCE + SOON + HEARD_SECONDS

@@ -41,10 +41,11 @@ class Scenario:
         """Pods that somebody uses; the others are the cluster's own."""
         return tuple(pod for pod, _ in self.pods if pod.logins)
 
-    def place(self, method: str, *, seed: int = 0, preferred: str = "", **delay: float) -> dict[str, str]:
-        """By pod of a user, its node; grants are the delay-aware method's alone."""
-        random = Random(seed)
-        draw: Draw = random.randrange
+    def place(
+        self, method: str, *, seed: int = 0, preferred: str = "", draw: Draw | None = None, **delay: float
+    ) -> dict[str, str]:
+        """By pod of a user, its node; grants are the delay-aware method's alone. ``draw`` is in place of a seed."""
+        draw = draw or Random(seed).randrange
         nodes = [
             Node(name, dict(capacity), images=set(self.present.get(name, ())))
             for name, capacity in self.capacities.items()
