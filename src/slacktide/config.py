@@ -207,7 +207,8 @@ class OptimizeSettings:
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0
-    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results."""
+    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results, and needs
+    ``shared_evaluations`` to be false."""
     queue_pruning: bool = False
     """After a failure skip later requests that ask for at least as much."""
 

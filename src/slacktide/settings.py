@@ -202,7 +202,19 @@ def _load(config: Config, path: Path | None, overrides: Sequence[str]) -> Config
         config = _with_file(config, settings_file.read(path))
     for word in overrides:
         config = _with_word(config, word)
+    _check_together(config)
     return config
+
+
+def _check_together(config: Config) -> None:
+    """Refuse settings of which one would be without effect beside another."""
+    optimize = config.optimize
+    if optimize.relaxed_randomization < 1.0 and (optimize.shared_evaluations or optimize.equivalence_tolerance > 0.0):
+        raise ConfigError(
+            f"setting optimize.relaxed_randomization: found {optimize.relaxed_randomization:g} beside shared "
+            "evaluations, which a search in random order does not share; add optimize.shared_evaluations=false and "
+            "leave out optimize.equivalence_tolerance"
+        )
 
 
 def to_mapping(config: Config) -> dict[str, Any]:

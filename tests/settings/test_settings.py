@@ -337,3 +337,11 @@ def test_the_page_lists_every_setting_and_what_the_papers_chose() -> None:
     assert "| `qos.alpha` | `22.37107` |" in page
     assert "| `policy.patience` | `60` (published: `0`) | seconds or duration, from 0 to 8,589,934,592 |" in page
     assert [row.key for row in settings_page.describe() if re.search(r"\de[+-]?\d", row.allowed)] == []
+
+
+@pytest.mark.parametrize("beside", ["optimize.shared_evaluations=true", "optimize.equivalence_tolerance=1"])
+def test_what_a_search_in_random_order_would_leave_out_is_refused_beside_it(beside: str) -> None:
+    alone = ["optimize.relaxed_randomization=0.5", "optimize.shared_evaluations=false"]
+    assert settings.load(overrides=alone).optimize.relaxed_randomization == 0.5
+    with pytest.raises(ConfigError, match=r"relaxed_randomization: found 0\.5 beside shared.*add optimize\.shared"):
+        settings.load(overrides=[*alone, beside])
