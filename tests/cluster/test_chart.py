@@ -20,6 +20,7 @@ from cluster.installation import ACCOUNT, MANIFESTS, alone, applied
 from cluster.kubectl import Json, Kubectl
 from cluster.labtools import deployment, until
 from cluster.running import Running
+from cluster.verdicts import each
 from cluster.workloads import workload
 from slacktide.lab import Binaries, ControlPlane
 from support import chart_files
@@ -121,7 +122,7 @@ def test_helm_finds_nothing_wrong_with_the_chart(helm: Helm) -> None:
     assert "0 chart(s) failed" in helm.ok("lint", "--strict", str(CHART), values=EVERY | {"metrics": {}})
 
 
-@pytest.mark.parametrize(
+@each(
     ("values", "says"),
     [
         ({"replicas": 0}, ["/replicas", "got 0, want 1"]),
@@ -138,7 +139,6 @@ def test_helm_finds_nothing_wrong_with_the_chart(helm: Helm) -> None:
         ({"netprobe": {"listen": "10361"}}, ["/netprobe/listen", "does not match pattern"]),
         ({"resources": {"requests": {"cpu": []}}}, ["/resources/requests/cpu", "got array"]),
     ],
-    ids=str,
 )
 def test_a_wrong_value_is_refused_with_its_place(helm: Helm, values: Json, says: list[str]) -> None:
     answer = helm("template", "slacktide", str(CHART), values=values)
