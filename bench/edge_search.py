@@ -12,11 +12,11 @@ One search over the order of users, the parameters of placement and those of a r
     + mean error of the logarithm of the 32 completion times of tables 6 and 7
     + .005 * pairs of methods whose completion times, of one scenario and load, are in another order; a tie is a half
 
-Draws among equal nodes are those of 8 seeds, in the end of 48; a placement counts as published when it comes about with each of them.
-Bounds: BOUNDS of bench/edge_parameters.py and of bench/edge_fit.py; two or three users log in at each place in scenario
-1, one or two in scenario 2 ("similar numbers").  A step changes some parameters or the order of users, places all
-methods, fits the run (bench/edge_fit.py) from the last fit on, and is taken by the rule of simulated annealing. In the end the
-best set's run is fitted from many points on. It takes about half a minute of one processor.
+Draws among equal nodes are those of 8 seeds, in the end of 48; a placement counts as published when it comes about with
+each of them.  Bounds: BOUNDS of bench/edge_parameters.py and of bench/edge_fit.py; two or three users log in at each
+place in scenario 1, one or two in scenario 2 ("similar numbers").  A step changes some parameters or the users' order,
+places all methods, fits the run (bench/edge_fit.py) from the last fit on, and is taken by the rule of simulated
+annealing.  In the end the best set's run is fitted from many points on.  All takes under a minute of one processor.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from edge_fit import HIGH, ITERATIONS, LOW, METHODS, Fit, Numbers, Outcomes, Way
 from edge_parameters import BOUNDS, NODES, PLACES, PUBLISHED, RTT, SEARCHED, Parameters, build, write
 
 SEEDS, MORE_SEEDS = 8, 48
-POINTS = 16
+POINTS = 48
 START = Parameters(
     memory=0.1857,
     cpu_limit=0.9136,
