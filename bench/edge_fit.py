@@ -93,12 +93,12 @@ class Fit:
             columns.append((given["startup"][:, :, 0] + self.image + last) @ shares.T)
         return np.stack(columns, axis=1)
 
-    def residuals(self, logs: Numbers) -> Numbers:
+    def residuals(self, logs: Numbers, firm: float = FIRM) -> Numbers:
         """By set: how far each logarithm is from the published one, then by how much each pair's order is missed."""
         found = np.log(self.seconds(logs))
         first, second = ([pair[side] for pair in PAIRS] for side in (0, 1))
         wanted = np.sign(PUBLISHED[:, second] - PUBLISHED[:, first])
-        missed = FIRM * np.maximum(10 * APART - wanted * (found[:, :, second] - found[:, :, first]), 0.0)
+        missed = firm * np.maximum(10 * APART - wanted * (found[:, :, second] - found[:, :, first]), 0.0)
         return np.concatenate([(found - PUBLISHED).reshape(len(logs), -1), missed.reshape(len(logs), -1)], axis=1)
 
     def judged(self, logs: Numbers) -> tuple[float, float]:
@@ -110,7 +110,7 @@ class Fit:
             wrong += float((apart <= -APART).sum() + (np.abs(apart) < APART).sum() / 2)
         return float(np.abs(found - PUBLISHED).mean()), wrong
 
-    def fitted(self, logs: Numbers, steps: int) -> Numbers:
+    def fitted(self, logs: Numbers, steps: int, firm: float = FIRM) -> Numbers:
         """From a set of parameters on, by so many steps of Levenberg and Marquardt.
 
         Errors weigh by their inverse root (between least squares and least absolute errors), so that what cannot be
@@ -120,14 +120,14 @@ class Fit:
         logs = np.clip(logs, LOW, HIGH)
         for _ in range(steps):
             points = np.vstack([logs, logs + each * np.eye(len(logs))])
-            found = self.residuals(points)
+            found = self.residuals(points, firm)
             weight = 1.0 / np.sqrt(np.abs(found[0]) + 0.01)
             slope = ((found[1:] - found[0]) / each * weight).T
             normal, right = slope.T @ slope, slope.T @ (found[0] * weight)
             dampings = damping * np.array([0.1, 1.0, 10.0, 100.0])
             diagonal = np.diag(np.diag(normal) + 1e-6)
             tried = np.clip([logs - np.linalg.solve(normal + d * diagonal, right) for d in dampings], LOW, HIGH)
-            costs = ((self.residuals(tried) * weight) ** 2).sum(axis=1)
+            costs = ((self.residuals(tried, firm) * weight) ** 2).sum(axis=1)
             best = int(costs.argmin())
             if costs[best] >= ((found[0] * weight) ** 2).sum():
                 damping *= 100.0

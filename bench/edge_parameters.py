@@ -59,25 +59,25 @@ class Parameters:
     """CPU in vCPUs, memory in GB, times in seconds; ``s1_n2_cpu``: the cluster's own pods on n2 in scenario 1."""
 
     cpu: float = 0.3
-    memory: float = 0.146
-    cpu_limit: float = 0.89
-    memory_limit: float = 1.2
-    data: float = 0.108
-    phi: float = 0.427
-    tolerance: float = 0.0042
-    context_switch: float = 1.3e-06
-    competition: float = 3.5e-06
-    memory_per_cpu: float = 3.7
-    s1_n1_cpu: float = 0.13
-    s1_n1_memory: float = 1.46
-    s1_n2_cpu: float = 0.132
-    s1_n2_memory: float = 1.68
-    s2_n1_cpu: float = 0.193
-    s2_n1_memory: float = 0.35
+    memory: float = 0.2002
+    cpu_limit: float = 0.9736
+    memory_limit: float = 0.2014
+    data: float = 0.1002
+    phi: float = 0.4292
+    tolerance: float = 0.004983
+    context_switch: float = 6.178e-07
+    competition: float = 6.129e-06
+    memory_per_cpu: float = 5.09
+    s1_n1_cpu: float = 0.03325
+    s1_n1_memory: float = 1.355
+    s1_n2_cpu: float = 0.00717
+    s1_n2_memory: float = 2.405
+    s2_n1_cpu: float = 0.05188
+    s2_n1_memory: float = 0.8065
     transfer: float = 0.001
     image: float = 0.617
-    users_1: str = "master n3 master master n1 n1 n3 n2 n2 n1"
-    users_2: str = "master n2 n3 master n1 n1"
+    users_1: str = "n3 n3 n1 master n1 master master n2 n2 n1"
+    users_2: str = "n2 n2 n1 n3 master n1"
 
     def users(self, number: int) -> list[str]:
         """Where the user of each pod logs in, in order of arrival."""
