@@ -66,7 +66,7 @@ class Scenario:
 
     def counts(self, method: str, *, seed: int = 0, preferred: str = "", **delay: float) -> tuple[int, ...]:
         """Pods of users on each node."""
-        placed = list(self.place(method, seed=seed, preferred=preferred, **delay).values())
+        placed = list(self.place(method, seed=seed, preferred=preferred, draw=None, **delay).values())
         return tuple(placed.count(name) for name in self.capacities)
 
 
