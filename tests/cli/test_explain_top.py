@@ -13,7 +13,7 @@ from slacktide.cli import app
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
 from slacktide.kube.observe import explain
-from slacktide.kube.publish.rule_names import named_rule
+from slacktide.kube.publish.rule_names import READ_WRITE_ONCE_POD, named_rule
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
 from slacktide.lab import Binaries, ControlPlane
@@ -76,7 +76,7 @@ def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
 
 
 def test_slack_without_a_limit_has_no_number() -> None:
-    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("no limit to its slack", "-1.3 s of slack")
+    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("unlimited slack", "-1.3 s of slack")
 
 
 NOBODY = (PodSelection(NOTHING, ("default",)),)
@@ -85,13 +85,13 @@ NOBODY = (PodSelection(NOTHING, ("default",)),)
 @pytest.mark.parametrize(
     ("kind", "mark", "text"),
     [
-        ("away", "port:TCP/80", "have no free host port"),
-        ("away", "claim:default/data", "are barred as another pod uses a claim that one pod at a time may use"),
-        ("away", TermEffect("member", NOBODY).mark, "did not match pod anti-affinity"),
-        ("away", TermEffect("avoids", NOBODY, "zone").mark, "did not satisfy existing pods' anti-affinity"),
-        ("near", TermEffect("member", NOBODY).mark, "did not match pod affinity"),
-        ("spread", TermEffect("counted", NOBODY).mark, "did not match pod topology spread constraints"),
-        ("near", "something", "are not near 'something'"),
+        ("away", "port:TCP/80", "node(s) didn't have free ports for the requested pod ports"),
+        ("away", "claim:default/data", READ_WRITE_ONCE_POD),
+        ("away", TermEffect("member", NOBODY).mark, "node(s) didn't match pod anti-affinity rules"),
+        ("away", TermEffect("avoids", NOBODY, "zone").mark, "node(s) didn't satisfy existing pods anti-affinity rules"),
+        ("near", TermEffect("member", NOBODY).mark, "node(s) didn't match pod affinity rules"),
+        ("spread", TermEffect("counted", NOBODY).mark, "node(s) didn't match pod topology spread constraints"),
+        ("near", "something", "node(s) had no 'something' near"),
     ],
 )
 def test_rules_have_the_names_that_users_know(kind: str, mark: str, text: str) -> None:
