@@ -81,7 +81,7 @@ def test_no_limit_is_exceeded_while_leaders_are_killed() -> None:
             place.kill()
         come_and_go(place, 25.0, golden)
         told = place.explained(place.names("often")[0])
-        assert any("of at most 2 in 20s" in line for line in told.get("limits", ())), told
+        assert any("at most 2 in 20s are allowed" in line for line in told.get("limits", ())), told
         for name in golden:
             place.delete("pods", name)
         for name, count in COUNTS.items():
