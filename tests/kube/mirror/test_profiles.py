@@ -12,7 +12,7 @@ from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import SERVICE
 from slacktide.settings import load_live
-from support.made_objects import decoded, pod
+from support.made_objects import decoded, node, pod
 
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 POOL = '{"%s": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "pool", "operator": "In", "values": ["%s"]}]}]}}'
@@ -31,6 +31,8 @@ def settings(profiles: str, added: str | None = None) -> Config:
 
 def mirror() -> ClusterMirror:
     made = ClusterMirror(settings(PROFILES, POOL % (REQUIRED, "general")), lambda: 0.0)
+    labels = dict.fromkeys(("kubernetes.io/hostname", "topology.kubernetes.io/zone"), "a")
+    made.on_node_update(node("a", labels | {"node-restriction.kubernetes.io/slacktide": "true"}))
     body = {"metadata": {"name": "s", "namespace": "n"}, "spec": {"selector": {"app": "web"}}}
     made.on_service_update(decoded(SERVICE, body))
     return made

@@ -216,5 +216,5 @@ class Explainer:
 def until_needed(slack: float, margin: float, when: str = "in {:.1f} s") -> str:
     """When one may preempt that does so only where it must; both in seconds. ``when`` shows the number."""
     if isinf(slack):
-        return "may preempt nobody while its promise cannot break as things stand"
+        return "may not preempt while its promise cannot break as things stand"
     return f"may preempt {when.format(slack - margin)} if still pending"
