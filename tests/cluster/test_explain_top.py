@@ -100,7 +100,7 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
     (victim,) = _events(running.plane, "Preempted")
     # Its containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
-    had = r"it had -?\d+\.\d s of slack after start-up, the preemptor -\d+\.\d s"
+    had = r"it had (unlimited slack|-?\d+\.\d s of slack after start-up), the preemptor -\d+\.\d s"
     assert re.search(rf"preempted on node-\d by default/high: {had}", text)
 
 

@@ -198,7 +198,7 @@ def test_a_permit_that_ends_while_a_request_waits_for_a_connection_holds_it_back
             first = asyncio.create_task(connection.get(NAMESPACE.path("", "default")))
             while not proxy.paths:
                 await asyncio.sleep(0.01)
-            with pytest.raises(NotSent, match="not wanted any more"):
+            with pytest.raises(NotSent, match="no longer needed"):
                 await connection.post(CONFIG_MAPS, config_map(name), permit=lambda: bool(allowed))
             await first
             assert [method for method, _ in proxy.paths] == ["GET"]

@@ -211,7 +211,7 @@ def test_all_of_a_group_go_or_none(place: Place) -> None:
     place.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": budget})
     until(lambda: budget_says(place, "b", "disruptionsAllowed") == 1, "the budget lets one go")
     place.create("pods", high("p"))
-    until(lambda: "with the rest of their pod group only" in place.reason("p"), "it is told why it waits")
+    until(lambda: "of a pod group that is preempted as a whole" in place.reason("p"), "it is told why it waits")
     assert evicted(place) == {}
     place.delete("poddisruptionbudgets", "b")
     place.bound("p")

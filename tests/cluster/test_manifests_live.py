@@ -349,7 +349,7 @@ def test_a_class_that_the_namespace_may_not_use_is_refused(kubectl: Kubectl, kin
         answer = kubectl.try_apply(workload(kind, service_class="gold", namespace=namespace))
         assert (answer.code, answer.error) == (0, "")
     answer = kubectl.try_apply(workload(kind, service_class="gold", namespace="lab"))
-    refused(answer, "service class 'gold'", CLASS, "may not be used in namespace 'lab'", "names default, shop")
+    refused(answer, "service class 'gold'", CLASS, "may not be used in namespace 'lab'", "lists default, shop")
     assert kubectl.try_apply(workload(kind, service_class="silver", namespace="lab")).code == 0
 
 
