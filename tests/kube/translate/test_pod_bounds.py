@@ -10,6 +10,7 @@ from kube.feed.test_blame import World
 from slacktide.kube.resources.objects import POD
 from slacktide.kube.translate.nodes import Ownership, view_of
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
+from slacktide.kube.translate.pod_terms import MOST_ABOUT_PODS as MOST
 from slacktide.kube.translate.pod_terms import MOST_KEYS, MOST_PORTS, MOST_TERMS, MOST_VALUES, NOWHERE
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.placement import NO_NEIGHBOURS
@@ -53,10 +54,10 @@ def ports(count: int) -> Json:
 
 
 ALLOWED_AND_ASKED: list[tuple[Json, Json, str]] = [
-    (away(MOST_TERMS), away(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected 100"),
-    (rather(MOST_TERMS), rather(101), "terms of pod affinity and topology spread constraints: found 101, expected 100"),
-    (spread(MOST_TERMS), spread(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected"),
-    (spread(50) | away(50), spread(50) | away(51), "terms of pod affinity and topology spread constraints: found 101"),
+    (away(MOST), away(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected 32"),
+    (rather(MOST), rather(MOST + 1), "terms of pod affinity and topology spread constraints: found 33, expected 32"),
+    (spread(MOST), spread(1_000), "terms of pod affinity and topology spread constraints: found 1000, expected"),
+    (spread(16) | away(16), spread(16) | away(17), "terms of pod affinity and topology spread constraints: found 33"),
     (away(1, requirements=MOST_KEYS), away(1, requirements=101), "requirements of a selector of pods: found 101"),
     (
         away(1, namespaces=["a"] * MOST_KEYS),
@@ -119,7 +120,7 @@ def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
     assert not [one for one in told if getattr(one, "uid", "") in ("p", "q")]
     if not node:
         assert world.feed.pods["bad"].problem == (
-            "terms of pod affinity and topology spread constraints: found 1000, expected 100 at most"
+            "terms of pod affinity and topology spread constraints: found 1000, expected 32 at most"
         )
     else:
         assert world.engine.pods["bad"].bound, "it has its promise, and is a victim as any"

@@ -28,9 +28,11 @@ from slacktide.model import constraint
 from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates
 from slacktide.model.placement import CLUSTER, Preference, Rule, Topology
 
+MOST_ABOUT_PODS = 32
+"""Terms of pod affinity and anti-affinity, required and preferred, and topology spread constraints, all together: each
+pod that they select carries marks of them."""
 MOST_TERMS = 100
-"""Terms of pod affinity and anti-affinity, required and preferred, and topology spread constraints, all together; terms
-of node affinity, all together; tolerations."""
+"""Terms of node affinity, all together; tolerations."""
 MOST_KEYS = 100
 """Labels and requirements of one selector; namespaces of one term; labels of a node selector."""
 MOST_VALUES = 10_000
@@ -49,7 +51,7 @@ def _counts(pod: Pod, ports: Sequence[tuple[str, str, int]]) -> Iterator[tuple[s
     spec = pod.spec
     terms = list(_terms(pod))
     total = len(terms) + len(spec.topology_spread_constraints)
-    yield "terms of pod affinity and topology spread constraints", total, MOST_TERMS
+    yield "terms of pod affinity and topology spread constraints", total, MOST_ABOUT_PODS
     yield "tolerations", len(spec.tolerations), MOST_TERMS
     yield "labels of the node selector", len(spec.node_selector), MOST_KEYS
     yield "host ports", len(ports), MOST_PORTS
