@@ -2,65 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from click.testing import CliRunner, Result
 
-from cluster.labtools import deployment, pod, pods, until
-from cluster.running import Running, prepared, service_class
-from slacktide.cli import app
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
 from slacktide.kube.observe import explain
 from slacktide.kube.publish.rule_names import READ_WRITE_ONCE_POD, named_rule
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
-from slacktide.lab import Binaries, ControlPlane
 from slacktide.model import Rule
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}
-
-OURS = {"schedulerName": "slacktide"}
-
-
-@pytest.fixture(scope="module")
-def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    """Two nodes of two cores: four bronze pods fill them, three wait, and one gold pod has preempted one.
-
-    Three of seven are less than bronze was promised, so that its slack has a limit, however long it had four.
-    """
-    plane = prepared(binaries, tmp_path_factory.mktemp("seeing"))
-    try:
-        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3, counts="everything")):
-            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
-        plane.create_nodes(2, cpu="2")
-        scheduler = Running(plane, kube__leader_election=False).wait_until_leading()
-        body = deployment("low", 7, cpu="1", labels=BRONZE, **OURS)
-        body["spec"]["template"]["metadata"]["annotations"] = {"slacktide.io/approach": "aggregated"}
-        plane.api.post("/apis/apps/v1/namespaces/default/deployments", body)
-        until(lambda: len(_running(plane)) == 4, "four bronze pods run")
-        plane.api.post("/api/v1/namespaces/default/pods", pod("high", cpu="1", labels=GOLD, **OURS))
-        until(lambda: "high" in _running(plane), "the gold pod runs")
-        until(lambda: _events(plane, "Preempted"), "the victim's event")
-        yield scheduler
-        scheduler.stop()
-        assert not scheduler.complaints()
-    finally:
-        plane.kill()
-
-
-def _running(plane: ControlPlane) -> list[str]:
-    return [one["metadata"]["name"] for one in pods(plane.api, "default", "Running")]
-
-
-def _events(plane: ControlPlane, reason: str) -> list[str]:
-    every = plane.api.get("/api/v1/namespaces/default/events")["items"]
-    return [one["involvedObject"]["name"] for one in every if one["reason"] == reason]
-
-
-def run(*words: str) -> Result:
-    return CliRunner().invoke(app, list(words))
 
 
 def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:

@@ -15,28 +15,12 @@ from cluster.labtools import HANG_SECONDS, bind, pods, until
 from cluster.pulse import Pulse
 from slacktide.cli import app
 from slacktide.errors import ConfigError
-from slacktide.inputs import read_workload
 from slacktide.kube.client.http import connect
 from slacktide.lab import ControlPlane
 from slacktide.model import ServiceClass, Workload
 from slacktide.submit.broker import Broker, BrokerReport
-from slacktide.submit.manifests import RUN_LABEL, Manner, Submission, submissions
-
-HEAD = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
-
-MANY = "id,admission,duration,cpu,memory,class,kind,instances,completions,parallelism,approach,scale"
-
-
-def workload(tmp_path: Path, *rows: str) -> Workload:
-    file = tmp_path / "w.csv"
-    file.write_text("\n".join(rows) + "\n")
-    return read_workload(file)
-
-
-def only(found: list[Submission]) -> Submission:
-    assert len(found) == 1
-    return found[0]
-
+from slacktide.submit.manifests import RUN_LABEL, Manner, submissions
+from submit.test_broker import HEAD, MANY, workload
 
 CLASSES = (ServiceClass("gold", 1.0, 1, overhead_limit=0.2), ServiceClass("bronze", 0.5, 3))
 

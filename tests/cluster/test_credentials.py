@@ -2,13 +2,11 @@
 
 import asyncio
 import base64
-import json
-import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+from kube.client.test_credentials import plugin, written
 from slacktide.kube.client.credentials import Access, in_cluster, load_access
 from slacktide.kube.client.http import Connection
 from slacktide.lab import ControlPlane
@@ -17,33 +15,6 @@ from slacktide.lab import ControlPlane
 @pytest.fixture
 def access(lab: ControlPlane) -> Access:
     return asyncio.run(load_access(lab.kubeconfig))
-
-
-def written(path: Path, user: dict[str, Any] | None = None, server: str = "http://127.0.0.1:1", **more: Any) -> Path:
-    config = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "one",
-        "contexts": [{"name": "one", "context": {"cluster": "one", "user": "one"}}],
-        "clusters": [{"name": "one", "cluster": {"server": server}}],
-        "users": [{"name": "one", "user": user or {}}],
-    } | more
-    path.write_text(json.dumps(config))
-    return path
-
-
-def plugin(path: Path, body: str) -> dict[str, Any]:
-    path.write_text(f"import json, os, sys\n{body}\n")
-    return {
-        "exec": {
-            "apiVersion": "client.authentication.k8s.io/v1",
-            "command": sys.executable,
-            "args": [str(path)],
-            "env": [{"name": "GIVEN", "value": "yes"}],
-            "interactiveMode": "Never",
-            "installHint": "Get it from your provider.",
-        }
-    }
 
 
 def test_a_pod_uses_its_service_account(tmp_path: Path, access: Access, monkeypatch: pytest.MonkeyPatch) -> None:

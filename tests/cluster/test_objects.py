@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
+from kube.test_objects import NODE_TERM, SPEC, well_formed
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Connection
-from slacktide.kube.client.kinds import Kind, Malformed
+from slacktide.kube.client.kinds import Kind
 from slacktide.kube.resources.objects import (
     DEPLOYMENT,
     JOB,
@@ -34,85 +35,6 @@ from slacktide.kube.resources.objects import (
 )
 from slacktide.lab import ControlPlane
 
-SELECTOR = {
-    "matchLabels": {"app": "web"},
-    "matchExpressions": [{"key": "tier", "operator": "In", "values": ["a", "b"]}],
-}
-
-POD_TERM = {
-    "topologyKey": "topology.kubernetes.io/zone",
-    "labelSelector": SELECTOR,
-    "namespaces": ["one"],
-    "namespaceSelector": {},
-    "matchLabelKeys": ["pod-template-hash"],
-}
-
-NODE_TERM = {
-    "matchExpressions": [{"key": "disk", "operator": "NotIn", "values": ["hdd"]}],
-    "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}],
-}
-
-SPEC: dict[str, Any] = {
-    "schedulerName": "nobody",
-    "priorityClassName": "system-node-critical",
-    "preemptionPolicy": "PreemptLowerPriority",
-    "terminationGracePeriodSeconds": 7,
-    "hostNetwork": True,
-    "nodeSelector": {"disk": "ssd"},
-    "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 5}],
-    "schedulingGates": [{"name": "example.com/wait"}],
-    "volumes": [
-        {"name": "claimed", "persistentVolumeClaim": {"claimName": "c1", "readOnly": True}},
-        {
-            "name": "made",
-            "ephemeral": {
-                "volumeClaimTemplate": {
-                    "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-                }
-            },
-        },
-        {"name": "scratch", "emptyDir": {}},
-    ],
-    "topologySpreadConstraints": [
-        {
-            "maxSkew": 2,
-            "topologyKey": "topology.kubernetes.io/zone",
-            "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": SELECTOR,
-            "minDomains": 3,
-            "nodeAffinityPolicy": "Ignore",
-            "nodeTaintsPolicy": "Honor",
-            "matchLabelKeys": ["pod-template-hash"],
-        }
-    ],
-    "affinity": {
-        "nodeAffinity": {
-            "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [NODE_TERM]},
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 9, "preference": NODE_TERM}],
-        },
-        "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [POD_TERM]},
-        "podAntiAffinity": {
-            "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "podAffinityTerm": POD_TERM}]
-        },
-    },
-    "initContainers": [
-        {
-            "name": "sidecar",
-            "image": "i",
-            "restartPolicy": "Always",
-            "resources": {"requests": {"cpu": "50m"}},
-        }
-    ],
-    "containers": [
-        {
-            "name": "main",
-            "image": "i",
-            "resources": {"requests": {"cpu": "1500m", "memory": "1Gi"}, "limits": {"memory": "2Gi"}},
-            "ports": [{"containerPort": 8080, "hostPort": 8080, "protocol": "UDP", "hostIP": "127.0.0.1"}],
-        }
-    ],
-}
-
 SIMPLE = {"schedulerName": "nobody", "containers": [{"name": "c", "image": "i"}]}
 
 
@@ -131,11 +53,6 @@ def with_connection(access: Access, play: Callable[[Connection], Any]) -> None:
             await play(connection)
 
     asyncio.run(run())
-
-
-def well_formed(found: Any) -> Any:
-    assert not isinstance(found, Malformed), found.problem
-    return found
 
 
 async def create(connection: Connection, kind: Kind[Any], body: dict[str, Any], namespace: str = "") -> Any:

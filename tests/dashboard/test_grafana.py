@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 import yaml
 
-from cluster.test_http_server import two_on_one_core
+from kube.test_http_server import two_on_one_core
 from slacktide.kube.observe.workload_metrics import WHO
 from support.repository import REPOSITORY
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.installation import ACCOUNT
-from cluster.running import audit_log, service_class
 from slacktide.config import Config
 from slacktide.dryrun.comparison import Tally, text
 from slacktide.dryrun.dry_run import DryRun, ReadOnly, Starts
@@ -27,35 +24,10 @@ from slacktide.kube.client.http import KubeError
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import POD, Identity, Pod, ServiceClass, ServiceClassSpec
-from slacktide.lab import Binaries, ControlPlane
 from slacktide.settings import load_live
 from support import made_objects
 
-POLICY = {
-    "apiVersion": "audit.k8s.io/v1",
-    "kind": "Policy",
-    "omitStages": ["RequestReceived"],
-    "rules": [{"level": "Metadata", "users": [f"system:serviceaccount:{':'.join(ACCOUNT)}"]}, {"level": "None"}],
-}
 """Whatever the scheduler's account asks for is written down."""
-
-
-@pytest.fixture
-def beside(binaries: Binaries, tmp_path: Path) -> Iterator[ControlPlane]:
-    """A control plane with kube-scheduler at work, that writes down all that slacktide's account asks for."""
-    policy = tmp_path / "policy.json"
-    policy.write_text(json.dumps(POLICY))
-    flags = [f"--audit-policy-file={policy}", f"--audit-log-path={audit_log(tmp_path)}"]
-    plane = ControlPlane.create(tmp_path / "plane", binaries, with_kube_scheduler=True, flags={"kube-apiserver": flags})
-    plane.start(guarded=True)
-    try:
-        plane.install()
-        for one in (service_class("gold", 0.999, 1), service_class("bronze", 0.5, 3)):
-            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", one)
-        plane.create_nodes(4, cpu="2", managed=False)
-        yield plane
-    finally:
-        plane.kill()
 
 
 def settings() -> Config:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.test_http_server import two_on_one_core
+from kube.test_http_server import two_on_one_core
 from slacktide.kube.observe.families import Family
 from support import metrics_reference
 from support.blocks import PAGES
