@@ -50,6 +50,9 @@ class Rule:
     skew: int = 1
     min_domains: int = 1
 
+    def __hash__(self) -> int:
+        return hash((self.mark, self.kind))  # marks tell rules apart; a pod can have thousands, each hashed often
+
 
 @dataclass(frozen=True, slots=True)
 class Preference:

@@ -47,6 +47,25 @@ class Residents:
     at: NDArray[np.int64]
 
 
+class Carriers:
+    """Which kinds' instances carry the marks that counters count; each is looked up once."""
+
+    def __init__(self, tables: Tables) -> None:
+        kinds = tables["kinds"]
+        self._marks = tables["marks"]
+        self._first = np.where(kinds["marks"] > 0, kinds["marks_at"], 0)
+        self._end = self._first + kinds["marks"]
+        self._known: dict[int, NDArray[np.int64]] = {}
+
+    def of(self, counter: int) -> NDArray[np.int64]:
+        """By kind, 1 where it carries the counter's mark, else 0."""
+        found = self._known.get(counter)
+        if found is None:
+            before = np.concatenate(([0], np.cumsum(self._marks == counter)))
+            found = self._known[counter] = (before[self._end] > before[self._first]).astype(np.int64)
+        return found
+
+
 def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float) -> Counter[str]:
     """Candidate hosts, each once, by what keeps the waiting instance of metric ``mine`` from preempting there."""
     tb = engine.tables.tb
@@ -76,12 +95,13 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     said = Counter[str]()
     left: Mask = np.ones(len(here.hosts), np.bool_)
     obstacles: list[int] = []
+    carriers = Carriers(tb)
     for text, obstacle in steps:
         obstacles += [] if obstacle is None else [obstacle]
         may_go = ~np.isin(stopped_by, obstacles)
         enough = _has_room(tb, here, found, may_go)
         if text != TOO_SMALL:
-            enough &= _keeps_rules(tb, here, kind, found, may_go)
+            enough &= _keeps_rules(tb, here, kind, found, may_go, carriers)
         if stopped := int((left & ~enough).sum()):
             said[text] = stopped
         left &= enough
@@ -121,7 +141,9 @@ def _has_room(tables: Tables, here: Residents, found: Obstacles, may_go: Mask) -
     return enough
 
 
-def _keeps_rules(tables: Tables, here: Residents, kind: int, found: Obstacles, may_go: Mask) -> Mask:
+def _keeps_rules(
+    tables: Tables, here: Residents, kind: int, found: Obstacles, may_go: Mask, carriers: Carriers
+) -> Mask:
     """On which candidates the rules that fail would hold, were all gone that may go."""
     count, at = len(here.hosts), here.at[may_go]
     enough: Mask = np.ones(count, np.bool_)
@@ -136,7 +158,7 @@ def _keeps_rules(tables: Tables, here: Residents, kind: int, found: Obstacles, m
         counter = tables["counters"][c]
         domain = np.maximum(tables["domain"][int(counter["topology"])][here.hosts], 0)
         tallies = tables["tallies"][int(counter["first"]) : int(counter["first"]) + int(counter["domains"])]
-        left = tallies[domain] - np.bincount(at, _carries(tables, c)[kinds], count).astype(np.int64)
+        left = tallies[domain] - np.bincount(at, carriers.of(c)[kinds], count).astype(np.int64)
         if condition["rule"] == AWAY:
             holds = left == 0
         else:
@@ -154,14 +176,3 @@ def _least(tallies: NDArray[np.int64], domain: NDArray[np.int64], left: NDArray[
     first, second = (*np.argsort(tallies, kind="stable")[:2].tolist(), -1)[:2]
     others = tallies[np.where(domain == first, second, first)] if second >= 0 else left
     return np.minimum(others, left)
-
-
-def _carries(tables: Tables, counter: int) -> NDArray[np.int64]:
-    """By kind whether its instances carry the counter's mark."""
-    kinds, marks = tables["kinds"], tables["marks"]
-    found = np.zeros(len(kinds), np.int64)
-    places = np.flatnonzero(marks == counter)
-    for k in np.flatnonzero(kinds["marks"] > 0).tolist():
-        first = int(kinds["marks_at"][k])
-        found[k] = bool(((places >= first) & (places < first + int(kinds["marks"][k]))).any())
-    return found

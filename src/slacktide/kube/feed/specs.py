@@ -93,6 +93,8 @@ class Interned:
     apart: Apart | None = None
     """Once it was counted, for how many nodes that could take it ever had places, and when that was counted."""
     counted: int = -1
+    among_themselves: Sequence[Rule] | None = None
+    """Once they were looked for: with hundreds of terms about a pod that takes long, and each pod of it asks."""
 
 
 class Specs:
@@ -214,7 +216,9 @@ class Specs:
         there ever were; O(nodes) where these changed.
         """
         found = self._by_number[number]
-        rules = _among_themselves(found.spec.placement)
+        if found.among_themselves is None:
+            found.among_themselves = _among_themselves(found.spec.placement)
+        rules = found.among_themselves
         if not rules or found.counted == self._nodes:
             return found.apart
         found.counted = self._nodes
@@ -289,10 +293,11 @@ class Specs:
 
 def _among_themselves(placement: Placement) -> list[Rule]:
     """Rules by which those who have them keep away from each other."""
+    carried = frozenset(placement.marks)
     return [
         one
         for one in placement.rules
-        if one.kind == "away" and one.mark in placement.marks and one.topology.within == NO_CONSTRAINT
+        if one.kind == "away" and one.mark in carried and one.topology.within == NO_CONSTRAINT
     ]
 
 

@@ -67,6 +67,9 @@ class TermEffect:
         mark = f"{_MARKS[self.role]}{weight}{group}" + (f" @{self.key}" if self.key else "")
         object.__setattr__(self, "mark", shortened(mark))
 
+    def __hash__(self) -> int:
+        return hash(self.mark)  # known already, where that of all fields takes long
+
 
 def shortened(mark: str) -> str:
     """The mark itself, or where it is very long its beginning and a digest: selectors can be huge."""
