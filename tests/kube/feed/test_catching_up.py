@@ -137,15 +137,15 @@ def test_a_stream_of_them_starves_nobody() -> None:
     released: list[str] = []
     queue = CatchingUp(looked.append, released.extend, lambda: None)
     for number in range(10):
-        queue.later(f"p{number}")
+        queue.later([f"p{number}"])
     queue.put_behind(["a", "b"])
     assert queue.holds("first", ["a", "b"])
     assert not queue.holds("another", ["c"])
     for number in range(10):
         assert queue.holds(f"alike-{number}", ["a", "b"]), "as long as those are not looked at"
         queue.one()
-        queue.later(f"p{number}")
-        queue.later(f"more-{number}")
+        queue.later([f"p{number}"])
+        queue.later([f"more-{number}"])
         queue.put_behind(["d"])
         assert queue.holds(f"later-{number}", ["d"])
     assert released == ["first", *(f"alike-{number}" for number in range(10))]

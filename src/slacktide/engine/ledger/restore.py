@@ -96,9 +96,9 @@ def restore(
 
 
 def _check(engine: Engine, seen: list[PodObservation]) -> None:
-    uids = set(engine.pods)
+    uids: set[str] = set()
     for pod in seen:
-        if pod.uid in uids:
+        if pod.uid in uids or pod.uid in engine.pods:
             raise StateError(f"incarnation {pod.uid}: found twice, expected once")
         if pod.ended is None and pod.host and pod.host not in engine.hosts:
             raise StateError(f"incarnation {pod.uid}: host {pod.host}: not known")

@@ -7,7 +7,7 @@ are about were looked at, while everybody else goes on. Few are looked at at onc
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
 
 FEW = 32
 """So many are looked at at once."""
@@ -24,7 +24,11 @@ class CatchingUp:
         self.in_turn = False
         self._look, self._release, self._begins = look, release, begins
         self._behind: dict[str, int] = {}
-        """By UID, the number of each, in the order in which they came."""
+        """By UID, the number of each."""
+        self._order: deque[Iterator[tuple[str, int]]] = deque()
+        """The same in the order in which they came, with some who are not behind any more."""
+        self._ahead: tuple[str, int] | None = None
+        """The first of these."""
         self._count = 0
         self._by: dict[Hashable, int] = {}
         """By terms that put others behind: the number of the last of these."""
@@ -35,14 +39,17 @@ class CatchingUp:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody is behind."""
-        return not self._behind
+        """Whether nobody is behind, and nobody waits for those who were."""
+        return not self._behind and not self._batches
 
-    def later(self, uid: str) -> None:
-        """A pod is to be looked at; one that is behind already has its place."""
-        if uid not in self._behind:
-            self._count += 1
-            self._behind[uid] = self._count
+    def later(self, uids: Iterable[str]) -> None:
+        """Pods are to be looked at; one that is behind already has its place."""
+        news = [uid for uid in uids if uid not in self._behind]
+        if news:
+            numbers = range(self._count + 1, self._count + 1 + len(news))
+            self._count += len(news)
+            self._behind.update(zip(news, numbers, strict=True))
+            self._order.append(zip(news, numbers, strict=True))
             self._begins()
 
     def put_behind(self, terms: Iterable[Hashable]) -> None:
@@ -67,13 +74,24 @@ class CatchingUp:
 
     def one(self) -> None:
         """Look at who is behind for longest, then at those who waited for nobody else."""
-        uid = next(iter(self._behind), None)
-        if uid is not None:
-            del self._behind[uid]
-            self._look(uid)
-        first = next(iter(self._behind.values()), self._count + 1)
+        found = self._first()
+        if found is not None:
+            del self._behind[found[0]]
+            self._look(found[0])
+            found = self._first()
+        first = self._count + 1 if found is None else found[1]
         if self._batches and self._batches[0][0] < first:
             self._over(first)
+
+    def _first(self) -> tuple[str, int] | None:
+        """Who is behind for longest; O(1), however many went before."""
+        while self._ahead is None or self._behind.get(self._ahead[0]) != self._ahead[1]:
+            self._ahead = next(self._order[0], None) if self._order else None
+            if self._ahead is None:
+                if not self._order:
+                    return None
+                self._order.popleft()
+        return self._ahead
 
     def _over(self, first: int) -> None:
         """All before this number were looked at."""

@@ -338,11 +338,14 @@ class Feed(Changes, ABC):
     def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
         many = self.catching_up.in_turn and len(uids) > catching_up.FEW and not at_once
         self._put_behind = by if many else ""
+        if self._put_behind:
+            self.catching_up.later(uids)
+            return
         for uid in uids:
             pod = self.pods.get(uid)
             # Who waits may be put off only where the one whose terms these are is held until all were looked at.
-            if pod is not None and many and (by or pod.pod.spec.node_name):
-                self.catching_up.later(uid)
+            if pod is not None and many and pod.pod.spec.node_name:
+                self.catching_up.later((uid,))
             elif pod is not None:
                 self._constrain(pod)
 

@@ -10,10 +10,11 @@ Pods of one template share one placement, which is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -102,7 +103,7 @@ class ConstraintIndex:
         self._uses: dict[TermEffect, int] = {}
         self._groups: dict[Group, dict[TermEffect, None]] = {}
         self._buckets: dict[_Bucket, dict[Group, None]] = {}
-        self._outdated: dict[str, None] = {}
+        self._outdated: dict[bytes, _Template] = {}
         self._idle: dict[str, dict[bytes, _Template]] = {}
         """By topology key that no node has: templates with such terms."""
         self._anybody: dict[str, bool] = {}
@@ -147,7 +148,6 @@ class ConstraintIndex:
         Other pods keep their placements: a mark without a rule, and a rule without a carrier, have no effect.
         """
         uid = _identity(pod)
-        self._outdated.pop(uid, None)
         template = self._pods.pop(uid, None)
         if template is not None:
             self._leave(template, uid)
@@ -193,7 +193,7 @@ class ConstraintIndex:
 
     def outdated(self) -> tuple[str, ...]:
         """The uids of learned pods whose placement changed since this was last asked, through others' terms."""
-        found = tuple(self._outdated)
+        found = tuple(chain.from_iterable(one.uids for one in self._outdated.values()))
         self._outdated.clear()
         return found
 
@@ -278,23 +278,37 @@ class ConstraintIndex:
             news[group] = None
             if effect.role == "member":
                 self._members[effect.mark] = group
-        if len(news) <= FEW_GROUPS:
-            for group in news:
-                grew |= self._invalidate(self._selected(group))
-        else:  # asking each for all pods takes longer than looking again at all that may be meant
-            buckets = dict.fromkeys(bucket for group in news for bucket in (*_buckets_of(group), _MANY_LABELS))
-            for bucket in buckets:
-                grew |= self._invalidate(self._located.get(bucket, {}).values())
+        for template in self._concerned(news):
+            template.constraints = None
+            self._outdated[template.key] = template
+            grew = True
         return grew
 
     def _withdraw(self, template: _Template) -> None:
         """The effects of a template's terms are no more."""
         for key in template.idle:
             _remove(self._idle, key, template.key)
+        over = []
         for effect in template.active.effects:
             self._uses[effect] -= 1
             if not self._uses[effect]:
-                self._drop(effect)
+                over.append(effect)
+        for other in self._concerned(dict.fromkeys(one.group for one in over)):
+            other.constraints = None
+        for effect in over:
+            self._drop(effect)
+
+    def _concerned(self, groups: Collection[Group]) -> Iterator[_Template]:
+        """Templates whose pods are of some of the groups, and maybe others.
+
+        Asking each of many groups about all pods takes longer than looking again at all that may be meant.
+        """
+        if len(groups) <= FEW_GROUPS:
+            for group in groups:
+                yield from self._selected(group)
+            return
+        for bucket in dict.fromkeys(bucket for group in groups for bucket in (*_buckets_of(group), _MANY_LABELS)):
+            yield from self._located.get(bucket, {}).values()
 
     def _leave(self, template: _Template, uid: str) -> None:
         template.uids.pop(uid, None)
@@ -311,8 +325,6 @@ class ConstraintIndex:
         group = effect.group
         if effect.role == "member":
             self._members.pop(effect.mark, None)  # gone already where a namespace "*" is written as all of them are
-        for template in self._selected(group):
-            template.constraints = None
         del self._groups[group][effect]
         if not self._groups[group]:
             del self._groups[group]
@@ -326,7 +338,7 @@ class ConstraintIndex:
         self._changed()
         for template in templates:
             template.constraints = None
-            self._outdated.update(template.uids)
+            self._outdated[template.key] = template
             some = True
         return some
 
