@@ -107,6 +107,7 @@ TWINS: dict[str, str] = {
     "search_with_rules.may_take": "reference.policies:Pass.eligible",
     "search_with_rules.open_to": "reference.state:Host.admits",
     "search_with_rules.take_carriers": "reference.policies:Pass.victims",
+    "search_with_rules.a_carrier_stays": "reference.policies:Pass.victims",
     "search_with_rules.take_others": "reference.policies:Pass.victims",
     "qos_driven.queue_tier": "reference.queue:readiness",
     "qos_driven.comes_before": "reference.queue:qos_order",

@@ -84,6 +84,19 @@ def may_take(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: 
 
 
 @kernel
+def a_carrier_stays(tb: State, h: int, kind: int, q_j: float, now: float) -> bool:
+    """Whether an instance on host ``h`` that makes away rules fail is not eligible: most often the first one, and what
+    else would be asked of all of them takes long; O(instances on it * rules)."""
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        chosen = slot["batch"] == views.control(tb)["batch"]
+        if affinity.in_the_way(tb, kind, slot, h) and (chosen or not in_force.eligible(tb, slot, cls, q_j, now)):
+            return True
+    return False
+
+
+@kernel
 def take_carriers(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     """Choose all instances on host ``h`` that make away rules fail; their number, or -1 where one is not eligible."""
     cls = whole(views.kinds(tb)[kind]["cls"])
@@ -151,7 +164,7 @@ def choose(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     host_slots.sort_victims(tb, h, now)
     number = whole(0)
     if answer != affinity.HOLD:
-        if not affinity.only_these_fail(tb, kind, h):
+        if a_carrier_stays(tb, h, kind, q_j, now) or not affinity.only_these_fail(tb, kind, h):
             return whole(-1)
         number = take_carriers(tb, h, kind, q_j, now)
         if number < 0:
@@ -241,6 +254,7 @@ def find_with_victims(tb: State, kind: int, q_j: float, how: int) -> int:
     for h in range(len(views.hosts(tb))):
         if not open_to(tb, h, kind) or shown_hopeless(tb, h, shape, cls, q_j):
             continue
+        control["residents"] += views.hosts(tb)[h]["count"] * views.kinds(tb)[kind]["conditions"]
         number = choose_together(tb, h, kind, q_j, now) if how == TOGETHER else choose(tb, h, kind, q_j, now)
         if number < 0:
             continue

@@ -376,6 +376,7 @@ CONTROL = np.dtype(
         ("most", "i8"),  # the fullest host's instances, at the most
         ("operations", "i8"),
         ("bounds", "i8"),  # branches of the free index looked at
+        ("residents", "i8"),  # instances on hosts that were asked about rules, once for each rule
         ("allowance", "i8"),  # so much work, and the pass is left until it is resumed; 0: it is not left
         ("placements", "i8"),
         ("preemptions", "i8"),
