@@ -69,10 +69,10 @@ def test_there_are_watches_of_every_kind() -> None:
     watches, _ = watches_of_everything()
     kinds = {one.kind.plural for one in watches.every}
     assert {"services", "nodelatencies", "devicetaintrules", "podgroups", "promisequotas"} < kinds
-    assert len(watches.every) == 28
+    assert len(watches.every) == 29
 
 
-@pytest.mark.parametrize("at", range(28))
+@pytest.mark.parametrize("at", range(29))
 def test_an_exception_in_any_handler_ends_nothing(at: int, defects: list[logging.LogRecord]) -> None:
     watches, mirror = watches_of_everything()
     kind = watches.every[at].kind

@@ -10,9 +10,11 @@ import pytest
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError
+from slacktide.kube.client.kinds import Identity, Kind
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.resources.objects import POD, REPLICA_SET, SERVICE, Pod
+from slacktide.kube.mirror.watches import subscriptions
+from slacktide.kube.resources.objects import POD, REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, Pod
 from slacktide.kube.translate.default_spread import default_constraints
 from slacktide.kube.translate.profiles import profiles_of
 from slacktide.settings import load_live
@@ -56,8 +58,12 @@ class World:
         self.mirror.on_service_update(decoded(SERVICE, body))
 
     def replica_set(self, name: str, **labels: str) -> None:
-        body = {"metadata": {"name": name, "namespace": "n", "uid": name}}
-        self.mirror.see_selector(decoded(REPLICA_SET, body | {"spec": {"selector": {"matchLabels": labels}}}))
+        self.controller(REPLICA_SET, name, {"matchLabels": labels})
+
+    def controller(self, kind: Kind[Any], name: str, selector: dict[str, Any]) -> None:
+        """As a watch tells it."""
+        body = {"metadata": {"name": name, "namespace": "n", "uid": name}, "spec": {"selector": selector}}
+        dict(subscriptions(self.mirror))[kind].changed(decoded(kind, body))
 
     def spreads(self, pod: Pod) -> list[str]:
         """Marks that the pod is spread over."""
@@ -85,6 +91,15 @@ def test_services_and_controllers_select_together(world: World) -> None:
     assert world.spreads(pod) == ["counted:n/app=web,tier=x"]
     world.mirror.on_service_delete("n", "s")
     assert world.spreads(pod) == ["counted:n/tier=x"]
+
+
+def test_a_replication_controller_selects_by_labels_alone(world: World) -> None:
+    pod = world.pod("p", "rc")
+    world.controller(REPLICATION_CONTROLLER, "rc", {"tier": "x"})
+    assert world.spreads(pod) == ["counted:n/tier=x"]
+    gone = dict(subscriptions(world.mirror))[REPLICATION_CONTROLLER]
+    gone.deleted(Identity("n", "rc", "rc", ""), None)
+    assert world.spreads(world.pod("q", "rc")) == []
 
 
 def test_a_pod_with_a_spread_of_its_own_has_no_other(world: World) -> None:

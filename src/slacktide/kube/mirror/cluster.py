@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
+from slacktide.kube.client.metadata import LabelSelector
 from slacktide.kube.mirror.barrier import Barrier
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.departures import Departures
@@ -26,10 +27,8 @@ from slacktide.kube.resources.objects import (
     Pod,
     PodDisruptionBudget,
     PromiseQuota,
-    ReplicaSet,
     Service,
     ServiceClass,
-    StatefulSet,
 )
 from slacktide.kube.resources.workloads import Template
 from slacktide.kube.translate.causes import Setting, end_of
@@ -289,9 +288,8 @@ class ClusterMirror:
             for one in self._followers:
                 one.controller_gone(watched.target)
 
-    def see_selector(self, found: ReplicaSet | StatefulSet) -> None:
+    def see_selector(self, uid: str, selector: LabelSelector | None) -> None:
         """Whom a controller selects."""
-        uid, selector = found.metadata.uid, found.spec.selector
         if selector is not None and self.default_spread.on_controller_update(uid, selector):
             owned = (one for one in self.pods.values() if _is_owned(one, uid))
             self._learn_anew(owned)

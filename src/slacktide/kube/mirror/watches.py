@@ -11,6 +11,7 @@ from typing import Any
 from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import Identity, Kind, Malformed
+from slacktide.kube.client.metadata import LabelSelector
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
 from slacktide.kube.mirror.barrier import ObjectHandler, reference
 from slacktide.kube.mirror.cluster import ClusterMirror
@@ -109,7 +110,7 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
         kind, wanted = type(found).__name__, 1 if wanted is None else wanted
         if mirror.default_spread.used and not isinstance(found, Deployment):
-            mirror.see_selector(found)
+            mirror.see_selector(found.metadata.uid, found.spec.selector)
         mirror.on_controller_update(found, "apps/v1", kind, wanted, fails=fails, template=found.spec.template)
 
     def job(found: Job) -> None:
@@ -126,11 +127,18 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         mirror.on_controller_delete(identity.uid)
 
     volumes = mirror.volumes
-    services = watched(
-        objects.SERVICE, mirror.on_service_update, lambda one: mirror.on_service_delete(one.namespace, one.name)
-    )
+    spread = [
+        watched(
+            objects.SERVICE, mirror.on_service_update, lambda one: mirror.on_service_delete(one.namespace, one.name)
+        ),
+        watched(
+            objects.REPLICATION_CONTROLLER,
+            lambda one: mirror.see_selector(one.metadata.uid, LabelSelector(one.spec.selector)),
+            lambda one: mirror.default_spread.on_controller_delete(one.uid),
+        ),
+    ]
     return [
-        *([services] if mirror.default_spread.used else []),
+        *(spread if mirror.default_spread.used else []),
         watched(objects.NAMESPACE, mirror.on_namespace_update, lambda one: mirror.on_namespace_delete(one.name)),
         watched(objects.SERVICE_CLASS, mirror.on_class_update, lambda one: mirror.on_class_delete(one.name)),
         watched(objects.NODE, mirror.on_node_update, lambda one: mirror.on_node_delete(one.name)),

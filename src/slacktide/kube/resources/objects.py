@@ -70,6 +70,7 @@ from slacktide.kube.resources.workloads import (
     PodDisruptionBudget,
     PriorityClass,
     ReplicaSet,
+    ReplicationController,
     Service,
     StatefulSet,
 )
@@ -77,6 +78,7 @@ from slacktide.kube.resources.workloads import (
 POD = Kind(Pod, "v1", "pods", namespaced=True)
 NODE = Kind(Node, "v1", "nodes", namespaced=False)
 SERVICE = Kind(Service, "v1", "services", namespaced=True)
+REPLICATION_CONTROLLER = Kind(ReplicationController, "v1", "replicationcontrollers", namespaced=True)
 NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
 PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
@@ -130,6 +132,7 @@ __all__ = [
     "POD_DISRUPTION_BUDGET",
     "PRIORITY_CLASS",
     "PROMISE_QUOTA",
+    "REPLICATION_CONTROLLER",
     "REPLICA_SET",
     "RESOURCE_CLAIM",
     "RESOURCE_SLICE",
@@ -188,6 +191,7 @@ __all__ = [
     "PromiseQuota",
     "Reference",
     "ReplicaSet",
+    "ReplicationController",
     "Requirement",
     "ResourceClaim",
     "ResourceSlice",

@@ -66,13 +66,20 @@ class StatefulSet(Part, frozen=True):
 
 
 class ServiceSpec(Part, frozen=True):
-    """Which pods a Service is for."""
+    """Which pods a Service or ReplicationController is for."""
 
     selector: dict[str, str] = msgspec.field(default_factory=dict)
 
 
 class Service(Part, frozen=True):
     """A Service."""
+
+    metadata: Metadata
+    spec: ServiceSpec = ServiceSpec()
+
+
+class ReplicationController(Part, frozen=True):
+    """A ReplicationController."""
 
     metadata: Metadata
     spec: ServiceSpec = ServiceSpec()

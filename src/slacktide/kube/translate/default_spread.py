@@ -1,8 +1,9 @@
 """Topology spread of pods that say none: an operator's constraints, over the pods of the same services and owner.
 
 kube-scheduler has them as ``PodTopologySpreadArgs`` (``defaultConstraints``, or its own with ``defaultingType:
-System``). Whom a constraint counts is not written in it: those that the pod's services and its ReplicaSet or
-StatefulSet select, all of them together. A pod that is selected by none of these has no default spread.
+System``). Whom a constraint counts is not written in it: those that the pod's services and its ReplicaSet,
+StatefulSet or ReplicationController select, all of them together. A pod that none of these selects has no default
+spread.
 """
 
 from __future__ import annotations
@@ -78,7 +79,7 @@ class DefaultSpread:
             self._services.pop(namespace, None)
 
     def on_controller_update(self, uid: str, selector: LabelSelector) -> bool:
-        """A ReplicaSet or StatefulSet; whether it selects others than before."""
+        """A ReplicaSet, StatefulSet or ReplicationController; whether it selects others than before."""
         before = self._selectors.get(uid)
         self._selectors[uid] = selector
         return before != selector
