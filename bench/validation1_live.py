@@ -14,22 +14,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import signal
-import subprocess
-import sys
 import tempfile
-import time
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from msgspec.structs import astuple
+from live_parts.validation import Scene, Seen, delays, deployment, live, recorded
 
 from slacktide.config import Config
 from slacktide.inputs.generators.registry import generated
-from slacktide.lab import Binaries, ControlPlane
 
 MEDIAN_SECONDS, SIGMA = 2.3, 0.25
 CLASSES = (("gold", 1.0, 1), ("silver", 0.9, 2), ("bronze", 0.5, 3))
@@ -65,152 +58,19 @@ def settings(preset: str, factor: float) -> dict[str, float | str]:
     return found
 
 
-def delays(count: int, seed: int, factor: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.random.default_rng([seed, 1]).lognormal(np.log(MEDIAN_SECONDS), SIGMA, count) / factor
-
-
-def service_class(name: str, slo: float, rank: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "slacktide.io/v1beta1",
-        "kind": "ServiceClass",
-        "metadata": {"name": name},
-        "spec": {"slo": slo, "rank": rank, "namespaces": ["*"]},
-    }
-
-
-def deployment(number: int, name: str, delay: float) -> dict[str, Any]:
-    labels = {"app": f"r{number}"}
-    resources = {"requests": {"cpu": "375m", "memory": "384Mi"}}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": f"r{number}"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {
-                    "labels": labels | {"slacktide.io/class": name},
-                    "annotations": {"slacktide.io/startup-seconds": f"{delay:.4f}"},
-                },
-                "spec": {
-                    "schedulerName": "slacktide",
-                    "terminationGracePeriodSeconds": 0,
-                    "containers": [{"name": "c", "image": "none", "resources": resources}],
-                },
-            },
-        },
-    }
-
-
-def live(preset: str, factor: float, seed: int, folder: Path) -> dict[str, Any]:
-    """Run it; what the record says at the end."""
+def scene(factor: float, seed: int) -> Scene:
     workload, _ = generated("validation-1", {}, seed)
-    wait = delays(len(workload), seed, factor)
-    plane = ControlPlane.create(folder / "lab", Binaries.find())
-    plane.start(guarded=True)
-    try:
-        plane.install()
-        plane.create_nodes(20, cpu="3750m", memory="3840Mi", pods=110)
-        for one in CLASSES:
-            plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(*one))
-        account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
-        command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(account),
-                   "--preset", BASE[preset], "--record", str(folder / "record"), "--set", "kube.leader_election=false",
-                   "--set", "kube.listen=none"]  # fmt: skip
-        for key, value in settings(preset, factor).items():
-            command += ["--set", f"{key}={value}"]
-        with (folder / "log").open("w") as log:
-            process = subprocess.Popen(command, stderr=log)
-            try:
-                while "leading as" not in (folder / "log").read_text():
-                    time.sleep(0.1)
-                    if process.poll() is not None:
-                        raise SystemExit((folder / "log").read_text())
-                began = time.time()
-                for at, (number, cls) in enumerate(zip(workload.ids, workload.service_class, strict=True)):
-                    time.sleep(max(0.0, began + at / factor - time.time()))
-                    body = deployment(int(number), CLASSES[cls][0], float(wait[at]))
-                    plane.api.post("/apis/apps/v1/namespaces/default/deployments", body)
-                time.sleep(max(0.0, began + END_SECONDS / factor - time.time()))
-                end = time.time()
-            finally:
-                process.send_signal(signal.SIGTERM)
-                process.wait(30)
-    finally:
-        plane.stop()
-    return {"began": began, "end": end}
+    wait = delays(len(workload), seed, factor, MEDIAN_SECONDS, SIGMA)
+    bodies = [
+        deployment(int(number), CLASSES[cls][0], float(wait[at]))
+        for at, (number, cls) in enumerate(zip(workload.ids, workload.service_class, strict=True))
+    ]
+    return Scene(20, CLASSES, bodies, END_SECONDS)
 
 
-@dataclass
-class Seen:
-    """What happened, of a record: when each request came first and when passes were (seconds since 1970), and seconds
-    from decisions to the end of the victims, from then (or the decision) to readiness, and to the victims' next pods.
-
-    A simulated victim is gone at once: the time that a real one takes is no start-up, because it runs on.
-    """
-
-    first: dict[str, float] = field(default_factory=dict)
-    passes: list[float] = field(default_factory=list)
-    leaves: list[float] = field(default_factory=list)
-    delays: list[float] = field(default_factory=list)
-    returns: list[float] = field(default_factory=list)
-    free: dict[str, float] = field(default_factory=dict)
-    leaving: dict[str, tuple[str, float]] = field(default_factory=dict)
-    gone: dict[str, float] = field(default_factory=dict)
-
-    def see(self, entry: Any, key_of: dict[str, str]) -> None:
-        name, said = entry.operation.method, astuple(entry.operation)
-        if name == "arrive":
-            uid, _, key, _, at, _ = said
-            key_of[uid] = key
-            self.first.setdefault(key.split("/")[2], at)
-            if key in self.gone:
-                self.returns.append(at - self.gone.pop(key))
-        elif name == "run":
-            self.passes.append(said[0])
-        elif name == "decided":
-            now = self.passes[-1]
-            for decision in said[0].decisions:
-                self.free[decision.uid] = now
-                self.leaving |= {victim.uid: (decision.uid, now) for victim in decision.victims}
-        elif name == "gone" and said[0] in self.leaving:
-            beneficiary, told = self.leaving.pop(said[0])
-            self.leaves.append(said[1] - told)
-            self.gone[key_of[said[0]]] = self.free[beneficiary] = said[1]
-        elif name == "ready" and said[0] in self.free:
-            self.delays.append(said[1] - self.free.pop(said[0]))
-
-
-def recorded(record: Path, end: float) -> tuple[dict[str, Any], Seen]:
-    """What the record says at ``end``, and what happened."""
-    from slacktide.engine.core.engine import Engine
-    from slacktide.engine.journal.record import sessions
-    from slacktide.engine.journal.replay import Report, carry_out, retrace
-
-    session = list(sessions(record))[-1]
-    engine = Engine(session.config)
-    seen, key_of = Seen(), dict[str, str]()
-    for entry, _ in retrace(partial(carry_out, engine), session, Report()):
-        seen.see(entry, key_of)
-    return summary(engine, end), seen
-
-
-def summary(engine: Any, end: float) -> dict[str, Any]:
-    from slacktide.engine.ledger.slo_status import slo_status
-
-    found: dict[str, list[float]] = {name: [] for name, _, _ in CLASSES}
-    preemptions = 0
-    for key in engine.controllers:
-        one = slo_status(engine, key, end)
-        found[one.service].append(one.delivered_always)
-        preemptions += one.preemptions
-    return {
-        "preemptions": preemptions,
-        "passes": engine.passes,
-        **{name: {"mean": float(np.mean(values)), "min": float(np.min(values)), "count": len(values)}
-           for name, values in found.items()},
-    }  # fmt: skip
+def words(preset: str, factor: float) -> list[str]:
+    pairs = (word for key, value in settings(preset, factor).items() for word in ("--set", f"{key}={value}"))
+    return ["--preset", BASE[preset], *pairs]
 
 
 def simulated(
@@ -227,20 +87,20 @@ def simulated(
     whole, hosts = generated("validation-1", {}, seed)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "delays.csv"
-        waits = delays(len(whole), seed, factor).tolist() if seen is None else seen.delays
+        waits = delays(len(whole), seed, factor, MEDIAN_SECONDS, SIGMA).tolist() if seen is None else seen.delays
         path.write_text("seconds\n" + "".join(f"{one!r}\n" for one in waits))
-        words = [f"{key}={value}" for key, value in settings(preset, factor).items()]
-        words += [f"startup.hot={path}", f"startup.cold={path}", f"simulation.end={END_SECONDS / factor}",
+        pairs = [f"{key}={value}" for key, value in settings(preset, factor).items()]
+        pairs += [f"startup.hot={path}", f"startup.cold={path}", f"simulation.end={END_SECONDS / factor}",
                   "policy.victims=next-pass"]  # fmt: skip
         admission = whole.admission / factor
         if seen is not None:
-            words.append(f"simulation.recreation={np.mean(seen.returns)}")
+            pairs.append(f"simulation.recreation={np.mean(seen.returns)}")
             if repeat_passes:
                 triggers = Path(folder) / "triggers.csv"
                 triggers.write_text("seconds\n" + "".join(f"{max(0.0, at - zero)!r}\n" for at in seen.passes))
-                words.append(f"scheduler.triggers={triggers}")
+                pairs.append(f"scheduler.triggers={triggers}")
             admission = np.maximum.accumulate([max(0.0, seen.first[f"r{number}"] - zero) for number in whole.ids])
-        config = load_live(None, BASE[preset], words)
+        config = load_live(None, BASE[preset], pairs)
         result = run(replace(whole, admission=admission), hosts, config)
     found = {one.name: one for one in per_class(result.requests, whole.service_class, whole.classes, "always")}
     return {
@@ -256,10 +116,10 @@ def main() -> None:
         folder = given.keep or Path(temporary)
         folder.mkdir(parents=True, exist_ok=True)
         if not given.again:
-            times = live(given.preset, given.factor, given.seed, folder)
+            times = live(scene(given.factor, given.seed), words(given.preset, given.factor), given.factor, folder)
             (folder / "times.json").write_text(json.dumps(times))
         times = json.loads((folder / "times.json").read_text())
-        found, seen = recorded(folder / "record", times["end"])
+        found, seen = recorded(folder / "record", times["end"], [name for name, _, _ in CLASSES])
     report = {
         "live": found,
         "seen": {
