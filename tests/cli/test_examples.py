@@ -22,9 +22,10 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     [
         ["--policy", f"{EXAMPLES / '01_own_policy.py'}:FirstFit"],
         ["--set", f"policy.score={EXAMPLES / '02_own_score.py'}:packed"],
+        ["--set", f"policy.score={EXAMPLES / '04_host_numbers.py'}:reliable"],
         ["--set", f"policy.cost={EXAMPLES / '03_own_cost.py'}:gentle"],
     ],
-    ids=["policy", "score", "cost"],
+    ids=["policy", "score", "numbers", "cost"],
 )
 def test_an_example_runs(words: list[str], inputs: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     capsys.readouterr()

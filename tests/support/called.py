@@ -127,6 +127,7 @@ BESIDE: dict[str, tuple[str, ...]] = {
         "free_index.score_by_user",
         "plugin_calls.score_of",
     ),
+    "policy/test_own_numbers.py::test_what_a_score_asks_for_is_what_it_is_given": ("own_numbers.fill",),
 }
 """By test: kernels that no small run with compilation off reaches together with their twin. The test compares them with
 the simulator, a switch or an equation, which others compare with the twin."""

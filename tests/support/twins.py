@@ -345,6 +345,7 @@ TWINS: dict[str, str] = {
     "free_index.has_room": "reference.amounts:fits",
     "free_index.largest_tie": "reference.policies:Pass.choose_free",
     "free_index.score_by_user": "reference.policies:Pass.score",
+    "own_numbers.fill": "reference.policies:Pass.score",
     "free_index.second_part": "reference.scores:left_over",
     "free_index.short_of": "reference.amounts:fits",
     "free_index.update": "reference.policies:Pass.choose_free",

@@ -1,9 +1,10 @@
 """Policies, scores and costs by name: built in, from an entry point, or ``file.py:Name``.
 
 Entry points: the groups ``slacktide.policies``, ``slacktide.scores`` and
-``slacktide.costs``. A score is a function ``score(capacity, free, demand) -> float``
+``slacktide.costs``. A score is a function ``score(capacity, free, demand, ...) -> float``
 of three float arrays (resources,), larger is better; ``free`` is what is free before
-the request is placed, its victims gone. A cost is a function
+the request is placed, its victims gone. Further parameters ask by their names for numbers
+of the host and of who is placed (:mod:`slacktide.kernels.feasible.own_numbers`). A cost is a function
 ``cost(slack, rank, out) -> None`` of the victims' slack above their margins (seconds)
 and ranks; it fills ``out`` (levels + 1 floats, compared from the left, larger is
 better). Both are compiled with Numba (the extra ``plugins``), so they may use what Numba can compile.
@@ -103,15 +104,20 @@ def unknown(text: str, kind: str) -> str:
     return f"found {text!r}, expected one of {', '.join(names)}, an entry point's name, or file.py:NAME{meant}"
 
 
-def _check_arguments(function: Any, count: int, text: str) -> None:
+def _further_arguments(function: Any, count: int, text: str) -> tuple[str, ...]:
+    """Names of the arguments after the first ``count``."""
     if not callable(function):
         raise PluginError(f"{text}: found {type(function).__name__}, expected a function of {count} arguments")
-    found = len(inspect.signature(function).parameters)
-    if found != count:
-        raise PluginError(f"{text}: found a function of {found} arguments, expected {count}")
+    given = inspect.signature(function).parameters.values()
+    if len(given) < count:
+        raise PluginError(f"{text}: found a function of {len(given)} arguments, expected {count}")
+    further = list(given)[count:]
+    if odd := [one.name for one in further if one.kind not in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]:
+        raise PluginError(f"{text}: argument {odd[0]!r} is not positional: write it without * before it")
+    return tuple(one.name for one in further)
 
 
-def _address(function: Callable[..., Any], kind: str, text: str) -> tuple[int, Any]:
+def _address(function: Callable[..., Any], kind: str, text: str, further: int) -> tuple[int, Any]:
     """Machine code for a user's function and what keeps it alive."""
     if mode() is Mode.PLAIN:
         PLAIN[id(function)] = function
@@ -121,17 +127,20 @@ def _address(function: Callable[..., Any], kind: str, text: str) -> tuple[int, A
     from slacktide.policy import own_code
 
     try:
-        compiled = own_code.score(function) if kind == "scores" else own_code.cost(function)
+        compiled = own_code.score(function, further) if kind == "scores" else own_code.cost(function)
     except own_code.NumbaError as problem:
         first = str(problem).strip().splitlines()[0]
         raise PluginError(f"{text}: Numba cannot compile it: {first}") from problem
     return int(compiled.address), compiled
 
 
-def _own(text: str, kind: str) -> tuple[int, Any]:
+def _own(text: str, kind: str) -> tuple[int, Any, tuple[str, ...]]:
+    """A user's function: its machine code, what keeps that alive, and which numbers it asks for beside its arrays."""
     function = _find(text, kind)
-    _check_arguments(function, 3, text)
-    return _address(function, kind, text)
+    further = _further_arguments(function, 3, text)
+    if further and kind == "costs":
+        raise PluginError(f"{text}: found a function of {3 + len(further)} arguments, expected 3")
+    return *_address(function, kind, text, len(further)), further
 
 
 def has_own_code(config: Config) -> bool:
@@ -147,18 +156,19 @@ def load(config: Config, own: object = None) -> Loaded:
     """
     score = cost = 0
     keep: list[Any] = []
+    numbers: tuple[str, ...] = ()
     if config.policy.score not in (DEFAULT, *SCORES):
-        score, alive = _own(config.policy.score, "scores")
+        score, alive, numbers = _own(config.policy.score, "scores")
         keep.append(alive)
     if config.policy.cost not in (DEFAULT, *COSTS):
-        cost, alive = _own(config.policy.cost, "costs")
+        cost, alive, _ = _own(config.policy.cost, "costs")
         keep.append(alive)
     policy = None
     if own is not None:
         policy = _instance(own, config)
     elif config.policy.name not in POLICIES:
         policy = _instance(_find(config.policy.name, "policies"), config)
-    return Loaded(OwnCode(score, cost), policy, tuple(keep))
+    return Loaded(OwnCode(score, cost, numbers), policy, tuple(keep))
 
 
 def _instance(found: Any, config: Config) -> Policy:

@@ -9,29 +9,43 @@ import numba
 import numpy as np
 from numba.core import types
 from numba.core.errors import NumbaError
+from numba.np.unsafe.ndarray import to_fixed_tuple
 
 __all__ = ["NumbaError", "cost", "score"]
 
 _pointer: Any = types.CPointer  # untyped
 _carray: Any = cast(Any, numba).carray
 _make: Any = numba.cfunc
+_fixed_tuple: Any = to_fixed_tuple
 _FLOATS = _pointer(types.float64)
-_SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64)
+_SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64, _FLOATS)
 _COST = types.void(_FLOATS, _pointer(types.int64), types.int64, _FLOATS, types.int64)
 
 
-def score(function: Callable[..., Any]) -> Any:
-    """Compiled, with its ``address``. Raises :class:`NumbaError`."""
+def score(function: Callable[..., Any], further: int = 0) -> Any:
+    """Compiled, with its ``address``; ``further`` numbers follow its three arrays. Raises :class:`NumbaError`."""
     own: Any = numba.njit(function)
 
-    def call(capacity: Any, free: Any, demand: Any, length: Any) -> Any:
+    def call(capacity: Any, free: Any, demand: Any, length: Any, _numbers: Any) -> Any:
         shape = (length,)
         try:  # an exception cannot leave machine code that a kernel calls: no number says it instead
             return own(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape))
         except Exception:
             return np.nan
 
-    return _make(_SCORE)(call)
+    def spread_out(capacity: Any, free: Any, demand: Any, given: Any) -> Any:  # what Numba cannot do within "try"
+        return own(capacity, free, demand, *_fixed_tuple(given, further))
+
+    with_numbers: Any = numba.njit(spread_out)
+
+    def call_with_numbers(capacity: Any, free: Any, demand: Any, length: Any, numbers: Any) -> Any:
+        shape, given = (length,), _carray(numbers, (further,))
+        try:
+            return with_numbers(_carray(capacity, shape), _carray(free, shape), _carray(demand, shape), given)
+        except Exception:
+            return np.nan
+
+    return _make(_SCORE)(call_with_numbers if further else call)
 
 
 def cost(function: Callable[..., Any]) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +15,7 @@ from slacktide.errors import ConfigError
 from slacktide.kernels import builtin
 from slacktide.kernels.feasible import lendable
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
+from slacktide.kernels.feasible.own_numbers import ATTRIBUTE, NAMES
 from slacktide.kernels.place import offers
 from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.tables import log_records, schema
@@ -63,10 +65,11 @@ SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 @dataclass(frozen=True, slots=True)
 class OwnCode:
-    """Addresses of a user's compiled score and cost, 0 for none."""
+    """Addresses of a user's compiled score and cost, 0 for none; the numbers that the score asks for, by name."""
 
     score: int = 0
     cost: int = 0
+    numbers: tuple[str, ...] = ()
 
 
 def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, record: int) -> schema.Records:
@@ -119,7 +122,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "gang": policy.gang,
         "reprieve": policy.reprieve,
         "recreation": config.simulation.recreation,
-        "shared": optimize.shared_evaluations and not NAIVE,
+        "shared": optimize.shared_evaluations and not NAIVE and "age" not in own.numbers,  # which changes by itself
         "naive": NAIVE,
         "large": LARGE_REQUEST,
         "pruning": optimize.queue_pruning,
@@ -268,6 +271,7 @@ def build(
         **unreadiness.arrays(workload),
         "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
         **buffers(len(workload), capacity.shape[1]),
+        **own_numbers(own.numbers, hosts.attributes),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
@@ -433,6 +437,33 @@ def contest_arrays(hosts: int, nodes: int, levels: int, resources: int) -> dict[
         "offer_costs": np.zeros((nodes, offers.OFFERS, levels + 1)),
         "offer_tie": np.zeros(nodes, np.int64),
     }
+
+
+def own_numbers(names: Sequence[str], attributes: Sequence[Mapping[str, str]]) -> dict[str, NDArray[Any]]:
+    """Tables of what a user's score asks for (:mod:`slacktide.kernels.feasible.own_numbers`)."""
+    return {
+        "asked": np.array([NAMES.get(name, ATTRIBUTE) for name in names], np.int64),
+        "attributes": np.array([numbers_of(names, one) for one in attributes]).reshape(len(attributes), len(names)),
+        "numbers": np.zeros(len(names)),
+    }
+
+
+def numbers_of(names: Sequence[str], attributes: Mapping[str, str]) -> list[float]:
+    """The attributes of a host with these names as numbers, NaN where it has none that is one.
+
+    A parameter cannot be called ``example.com/failure-rate``: so that is ``failure_rate``.
+    """
+    known = {
+        one.rpartition("/")[2].replace("-", "_").replace(".", "_"): one for one in sorted(attributes, reverse=True)
+    }
+    return [_number(attributes.get(name, attributes.get(known.get(name, ""), ""))) for name in names]
+
+
+def _number(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return math.nan
 
 
 def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:

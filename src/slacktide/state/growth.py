@@ -79,6 +79,7 @@ class Growing(ServiceClasses):
         self.clock, self._reaches = 0.0, NEVER
         self._changed: dict[int, Mapping[str, str]] = {}  # hosts, and their attributes when they were last grouped
         self._groups = HostGroups()
+        self._own_numbers = () if own is None else own.numbers
         self.tb = empty_tables(config, own, FIRST)
         self.limits = LiveLimits(self.tb)
         self.network = LiveNetwork(config)
@@ -173,6 +174,7 @@ class Growing(ServiceClasses):
             self.attributes.append({})
             self._add_hosts(h + 1)
         self.names[h] = name
+        self.tb["hosts"]["failures"][h], self.tb["hosts"]["came"][h] = 0, self.tb.control["now"]
         self.network.moved = self.network.used
         return h
 
@@ -207,6 +209,8 @@ class Growing(ServiceClasses):
         tb["free"][h] += amounts - tb["capacity"][h]
         tb["capacity"][h] = amounts
         self.attributes[h] = attributes
+        tb["attributes"][h] = cluster.numbers_of(self._own_numbers, attributes)
+        tb["hosts"]["failures"][h] += not (up or tb["hosts"]["down"][h])
         tb["hosts"]["down"][h] = not up
         self._regroup = True
         self.network.moved = self.network.used
@@ -216,6 +220,7 @@ class Growing(ServiceClasses):
         if bool(self.tb["hosts"]["down"][h]) != up:
             return
         self.tb["hosts"]["down"][h] = not up
+        self.tb["hosts"]["failures"][h] += not up
         apply_plan.host_changed(self.tb.state, h)
 
     def remove_host(self, h: int) -> None:

@@ -169,6 +169,7 @@ def happen_due(tb: State, now: float) -> bool:
         if down == (host["down"] != 0):
             continue
         host["down"] = down
+        host["failures"] += down
         instance_ledger.record(tb, HOST_DOWN if down else HOST_UP, NOBODY, h, NOBODY, np.nan)
         while down and host["count"] > 0:
             row = host_slots.least_row(tb, h)

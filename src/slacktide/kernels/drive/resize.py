@@ -120,6 +120,7 @@ def may_move(tb: State, row: int, now: float) -> bool:
 def another_host(tb: State, row: int, kind: int, now: float) -> int:
     """The best host with room for an instance if it were off its own, which has none, or -1; as a search for room."""
     gang.take_off(tb, whole(views.instances(tb)[row]["host"]), row, now)
+    views.control(tb)["seeking"] = views.kinds(tb)[kind]["cls"]
     host = whole(
         search_with_rules.find_free(tb, kind) if affinity.involved(tb, kind) else search_free.find_free(tb, kind)
     )

@@ -21,6 +21,7 @@ def find_host(tb: State, entry: Records, q_j: float) -> int:
     """The host for a waiting instance that stands so (:func:`.in_force.standing`), or -1 with the failure noted."""
     k = whole(entry["kind"])
     views.control(tb)["order_mattered"] = 0
+    views.control(tb)["seeking"] = views.kinds(tb)[k]["cls"]
     if affinity.involved(tb, k):
         return find_with_rules(tb, k, q_j)
     position = infeasibility_memo.known_since(tb, k, q_j)
@@ -163,6 +164,7 @@ def find_in_phase(tb: State, entry: Records, q_j: float) -> int:
     """The host for a waiting instance by the rules of the present phase, or -1."""
     if views.control(tb)["phase"] == 2:
         k = whole(entry["kind"])
+        views.control(tb)["seeking"] = views.kinds(tb)[k]["cls"]
         return search_with_rules.find_free(tb, k) if affinity.involved(tb, k) else search_free.find_free(tb, k)
     nominated = whole(nominations.first_choice(tb, whole(entry["row"])))
     if nominated >= 0:

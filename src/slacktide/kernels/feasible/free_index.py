@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.builtin import BALANCED, LEAST_REQUESTED, OWN, PACKED
+from slacktide.kernels.feasible import own_numbers
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import score_of
 from slacktide.kernels.runtime.prefetching import prefetch
@@ -74,7 +75,14 @@ def score_by_user(tb: State, h: int, shape: int) -> int:
         views.amounts(tb)[0, r] = views.capacity(tb)[h, r] * views.unit(tb)[r]
         views.amounts(tb)[1, r] = (views.demand(tb)[shape, r] - views.missing(tb)[r]) * views.unit(tb)[r]
         views.amounts(tb)[2, r] = views.demand(tb)[shape, r] * views.unit(tb)[r]
-    score = score_of(views.rules(tb)["own_score"], views.amounts(tb)[0], views.amounts(tb)[1], views.amounts(tb)[2])
+    own_numbers.fill(tb, h)
+    score = score_of(
+        views.rules(tb)["own_score"],
+        views.amounts(tb)[0],
+        views.amounts(tb)[1],
+        views.amounts(tb)[2],
+        views.numbers(tb),
+    )
     if not abs(score) < float(-NOWHERE):
         views.control(tb)["broken"] = 1
         return whole(NOWHERE)

@@ -110,15 +110,17 @@ def _pointers(context: Any, builder: Any, arrays: Any, values: Any) -> list[Any]
 
 
 @intrinsic
-def call_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any) -> Any:
+def call_score(typing: Any, address: Any, capacity: Any, free: Any, demand: Any, length: Any, numbers: Any) -> Any:
     """Call a user's score."""
-    signature = types.float64(types.int64, capacity, free, demand, types.int64)
+    signature = types.float64(types.int64, capacity, free, demand, types.int64, numbers)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = FLOAT.as_pointer()
-        function = ir.FunctionType(FLOAT, [pointer, pointer, pointer, WHOLE])
+        function = ir.FunctionType(FLOAT, [pointer, pointer, pointer, WHOLE, pointer])
         code = builder.inttoptr(args[0], function.as_pointer())
-        return builder.call(code, [*_pointers(context, builder, signature.args[1:4], args[1:4]), args[4]])
+        arrays = (*signature.args[1:4], signature.args[5])
+        capacity, free, demand, numbers = _pointers(context, builder, arrays, (*args[1:4], args[5]))
+        return builder.call(code, [capacity, free, demand, args[4], numbers])
 
     return signature, generate
 

@@ -19,8 +19,8 @@ Floats = NDArray[np.float64]
 UNIT = 2.0**20
 
 
-def _plain_score(address: int, capacity: Floats, free: Floats, demand: Floats, _length: int) -> float:
-    return float(PLAIN[address](capacity, free, demand))
+def _plain_score(address: int, capacity: Floats, free: Floats, demand: Floats, _length: int, numbers: Floats) -> float:
+    return float(PLAIN[address](capacity, free, demand, *numbers.tolist()))
 
 
 def _plain_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats, width: int) -> None:
@@ -36,9 +36,10 @@ if compiles():
 
 
 @kernel
-def score_of(address: int, capacity: Floats, free: Floats, demand: Floats) -> float:
-    """A user's allocation score in units of 2^-20, NaN where it raised; amounts (resources,) in the user's units."""
-    return np.rint(_call_score(address, capacity, free, demand, len(demand)) * UNIT)
+def score_of(address: int, capacity: Floats, free: Floats, demand: Floats, numbers: Floats) -> float:
+    """A user's allocation score in units of 2^-20, NaN where it raised; amounts (resources,) in the user's units, and
+    what else it asks for (:mod:`slacktide.kernels.feasible.own_numbers`)."""
+    return np.rint(_call_score(address, capacity, free, demand, len(demand), numbers) * UNIT)
 
 
 @kernel

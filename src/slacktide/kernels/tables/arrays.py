@@ -219,6 +219,9 @@ ARRAYS: dict[str, Array] = {
     "companions": Array(I4, (N,), "row", "scratch: victims on other hosts", LIVE),
     "missing": Array(I8, (R,), "amount", "scratch: demand less free and what victims free"),
     "amounts": Array(F8, (3, R), "user's unit", "scratch: what a user's score is given"),
+    "asked": Array(I8, ("numbers asked",), "number", "what else a user's score asks for (own_numbers)"),
+    "attributes": Array(F8, (H, "numbers asked"), "user's unit", "attributes of hosts that it asks for; NaN: none"),
+    "numbers": Array(F8, ("numbers asked",), "user's unit", "scratch: what it is given of them"),
     "slack": Array(F8, ("slots",), "s", "scratch: Q - margin of victims"),
     "ranks": Array(I8, ("slots",), "rank", "scratch: those of victims"),
 }

@@ -74,6 +74,8 @@ HOST = np.dtype(
         ("group", "i8"),
         ("leaf", "i8"),  # its position in the free index
         ("down", "i8"),
+        ("failures", "i8"),  # how often it went down
+        ("came", "f8"),  # since when it is known, s
         ("shared", "i8"),  # instances on it that a request's ledger decides for
         ("fell", "i8"),  # the last look before which a metric on it changed from elsewhere
     ],
@@ -377,6 +379,7 @@ CONTROL = np.dtype(
         ("operations", "i8"),
         ("bounds", "i8"),  # branches of the free index looked at
         ("residents", "i8"),  # instances on hosts that were asked about rules, once for each rule
+        ("seeking", "i8"),  # the class of whom a host is looked for
         ("allowance", "i8"),  # so much work, and the pass is left until it is resumed; 0: it is not left
         ("placements", "i8"),
         ("preemptions", "i8"),
