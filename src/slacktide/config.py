@@ -16,7 +16,7 @@ from slacktide.model import DEFAULT_CLASSES, ServiceClass
 from slacktide.model.window import EPOCH
 
 Accounting = Literal["restart", "always", "never"]
-PresetName = Literal["recommended", "published"]
+PresetName = Literal["recommended", "published", "published-tuned"]
 
 LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
 LARGEST = sys.float_info.max  # a bound that excludes infinity only
@@ -82,6 +82,12 @@ class PolicySettings:
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts. (Farias's thesis; da Silva et al.
     2020 say ``same-class``.)"""
+    overhead_limit: Share | None = None
+    """Largest preemption overhead C at which an instance may still be preempted by its peers (equation 8), of classes
+    that name none; ``None``: 1 - slo of each class (the papers)."""
+    added_overhead: Annotated[float, Meta(ge=-1, le=1)] = 0.0
+    """Added to the overhead limit of every class, as the thesis's simulator has it (``EXTRA_OVERHEAD``); what leaves 0
+    to 1 is taken for 0 or 1."""
     min_running: Seconds = 0.0
     """Seconds from its start during which an instance is not preempted."""
     queue_limit: Count = 100
@@ -369,7 +375,7 @@ def live(config: Config) -> Config:
 def preset(name: PresetName) -> Config:
     """The named settings: ``recommended`` (the defaults) or ``published`` (the papers')."""
     config = Config()
-    if name == "published":
+    if name != "recommended":
         papers = replace(
             config.policy,
             preempt_when="better",
