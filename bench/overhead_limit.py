@@ -9,10 +9,10 @@ Kinds of inputs, all generated, each with every seed (no page has a generated in
     short        jobs of 5 to 60 minutes of two classes on 20 hosts, too much of them for an hour
     long         services without an end on 10 hosts, 108 and 125 % of the capacity, two days
 
-The preset is ``published`` with ``policy.overhead_limit``; ``none`` is the papers' limit, 1 - slo. ``kept`` is the share
-of promises that was kept, mean over the classes of an input, then over inputs; ``penalty`` that of docs/metrics.md over
-the penalty without a limit of its own, as a geometric mean. The best limit keeps most over all kinds, each of which
-counts alike.
+The preset is ``published`` with ``policy.overhead_limit``; ``none`` is the papers' limit, 1 - slo. ``kept`` is the
+share of promises that was kept, mean over the classes of an input, then over inputs; ``penalty`` that of
+docs/metrics.md over the penalty with the papers' limit, as a geometric mean. The best limit keeps most over all kinds,
+each of which counts alike.
 """
 
 from __future__ import annotations

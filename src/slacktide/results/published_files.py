@@ -26,7 +26,7 @@ CURVES = {
     QUEUE: ("TastId", "Runtime"),
 }
 """The columns of each file behind the time, by the names that the authors' files have ('TastId' is theirs)."""
-FILES = frozenset(CURVES)
+FILES: frozenset[str] = frozenset(CURVES)
 AHEAD = 1.0
 """Seconds by which the files' clock is ahead of the workload's."""
 AFTER_THE_END = 2.0
@@ -190,7 +190,7 @@ def read(folder: Path, demand: Mapping[int, Sequence[float]], capacity: Mapping[
     ends = rows_of(folder / TERMINATION, (7,))
     for path, rows in ((ALLOCATION, starts), (PREEMPTION, stops), (TERMINATION, ends)):
         _check_known(folder / path, rows, demand, capacity)
-    room, found = _Room(demand, capacity), []
+    room, found = _Room(demand, capacity), list[Happening]()
     stopped, ended = _Queue(stops), _Queue(ends)
     for start in starts:
         now, request, host = start.numbers[0], int(start.numbers[1]), int(start.numbers[2])

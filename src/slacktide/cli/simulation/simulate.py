@@ -50,6 +50,10 @@ SHORTEST = 1e-3
 @click.option(
     "--out", type=FILE, help="Write requests.parquet, instances.parquet (where there are) and manifest.json there."
 )
+@click.option(
+    "--format", "form", type=click.Choice(("parquet", "published")), default="parquet", show_default=True,
+    help="Of what --out gets: our tables, or the four result files of the papers' simulator.",
+)  # fmt: skip
 @click.option("--passes", is_flag=True, help="With --out: also passes.parquet, a row per scheduling pass.")
 @click.option("--events", is_flag=True, help="With --out: also events.parquet, a row per event.")
 @click.option(
@@ -69,6 +73,7 @@ def simulate(
     kind: str | None,
     approach: str | None,
     out: Path | None,
+    form: str,
     passes: bool,
     events: bool,
     intervals: float | None,
@@ -86,6 +91,7 @@ def simulate(
       slacktide simulate w.parquet h.parquet --set policy.patience=30 --set qos.startup=always
       slacktide simulate w.erl h.erl --hot hot.erl --cold cold.erl --end 3600 --out results --passes
       slacktide simulate w.erl h.erl --config results/manifest.json         the same run again
+      slacktide simulate w.erl h.erl --preset published --out log --format published
       slacktide simulate w.csv h.csv --policy mine.py:Mine                  a policy of your own
       slacktide simulate w.erl h.erl --group-by job --approach aggregated   a job's rows are one request
 
@@ -99,6 +105,8 @@ def simulate(
     give_back()
     if (passes or events or intervals is not None) and out is None:
         raise click.UsageError("--passes, --events and --intervals write files: name a directory with --out")
+    if form == "published" and (out is None or passes or events or intervals is not None):
+        raise click.UsageError("--format published needs --out, and has no --passes, --events and --intervals of ours")
     if intervals is not None and not SHORTEST <= intervals < float("inf"):
         raise click.UsageError(f"--intervals {intervals:g}: expected seconds, {SHORTEST:g} or more")
     config = settings.load(config_file, preset, [*words, *option_words(named)])
@@ -108,7 +116,7 @@ def simulate(
     if out is not None:
         check_target(out, RESULT_FILES)
     requests, machines = _read(workload, hosts, config, grouping)
-    asked = Asked(passes=passes, events=events, intervals=intervals)
+    asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 

@@ -36,9 +36,9 @@ HEADER_NAMES = {"jid": "job", "tid": "", "schedulingclass": "", "replicaorparale
 TAKEN = {"admission": "submittime", "duration": "runtime", "cpu": "cpureq", "memory": "memreq"}
 """Columns of ours that are copied."""
 SHOWN = {
-    **{"id": "task", "admission": "submitTime", "duration": "runtime", "cpu": "cpuReq", "memory": "memReq"},
-    **{"class": "userClass", "anti_affinity": "affinity", "instances": "replicas", "parallelism": "replicas"},
-}
+    "id": "task", "admission": "submitTime", "duration": "runtime", "cpu": "cpuReq", "memory": "memReq",
+    "class": "userClass", "anti_affinity": "affinity", "instances": "replicas", "parallelism": "replicas",
+}  # fmt: skip
 """What the file's own columns are called in problems."""
 WORDS = {"prod": "gold", "batch": "silver", "free": "bronze"}
 """The papers' words for their classes."""
