@@ -20,6 +20,7 @@ from slacktide.metrics.windows import window_summary
 from slacktide.model import Hosts, Workload
 from slacktide.results import published_files, published_log, tables
 from slacktide.sim import EVENT_KINDS, RunResult, run
+from slacktide.sim.ignoring import considered
 
 RESULT_FILES = frozenset(
     {
@@ -199,9 +200,10 @@ def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[
     return per_class(result.requests, codes, workload.classes, config.qos.startup)
 
 
-def unserved_of(workload: Workload, hosts: Hosts, result: RunResult) -> list[Unserved]:
+def unserved_of(workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> list[Unserved]:
     """By class, instances of a run that never had a host."""
-    return unserved(result.requests if result.instances is None else result.instances, workload, hosts)
+    columns = result.requests if result.instances is None else result.instances
+    return unserved(columns, considered(workload, config), hosts)
 
 
 def totals(result: RunResult) -> dict[str, Any]:

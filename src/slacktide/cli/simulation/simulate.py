@@ -32,7 +32,7 @@ SHORTEST = 1e-3
 )
 @click.option(
     "--preset", metavar="NAME", shell_complete=completing.presets,
-    help="Settings to start from: recommended (default) or published.",
+    help="Settings to start from: recommended (default), published or published-tuned.",
 )  # fmt: skip
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
 @SETTING
@@ -44,6 +44,7 @@ SHORTEST = 1e-3
     help="What happens to hosts: failures, what they have, who else is there. CSV: time,host,event.",
 )
 @click.option("--network", type=FILE, help="Where hosts and users are, round-trip times and images (YAML).")
+@click.option("--ignore", metavar="WHAT", help="constraints: as if nobody had conditions on hosts or neighbours.")
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @grouping_options
@@ -175,7 +176,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "peak_rss_mb": process.peak_rss_mb(),
         "wall_seconds": process.wall_seconds(),
     }
-    never = unserved_of(workload, hosts, result)
+    never = unserved_of(workload, hosts, config, result)
     delays = delays_of(workload, hosts, config, result)
     seen = []
     if delays is not None:
