@@ -7,7 +7,8 @@ INPUT is ``higher`` or ``lower`` (the published one-hour samples, which must be 
 ``--share`` of its hosts (of the resource that binds; --seed says which hosts go, and is the simulator's seed) there is
 a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``priority-balanced`` (with the
 score that qos-driven has), ``published``, ``published-tuned``, ``share`` (recommended with ``policy.overload=share``),
-``recommended``; ``none`` leaves all out, and ``--no-bound`` the bound, which takes most of the time. Figures are means over the seeds.
+``recommended``; ``none`` leaves all out, and ``--no-bound`` the bound, which takes most of the time. Figures are means
+over the seeds.
 ``of the bound`` is kept promises by those of the bound, by class; ``least`` is the least availability of any request.
 The bound is by importance: a policy that keeps fewer of an important class may exceed it in another. With ``--set``
 other settings hold for all policies but the priority policy.

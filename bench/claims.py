@@ -30,6 +30,7 @@ from slacktide.results.tables import request_rows
 POLICIES = ("priority", "published", "published-tuned", "recommended")
 PUBLISHED = {1.0: "+91.5 %", 0.9: "+193.7 %", 0.8: "+3 %"}
 """By how much the penalties of priority exceeded those of the qos-driven policy, on ten samples of 29 days."""
+MANY = 20.0
 HEAD = ("hosts", "policy", "preemptions", "penalty, cpu-s", "priority owes (published)", "kept: gold, silver, bronze",
         "silver: above, on, below", "bronze: above, on, below")  # fmt: skip
 
@@ -72,7 +73,8 @@ def above(priority: Runs, other: Runs, classes: Any) -> list[str]:
 def increment(priority: Runs, other: Runs) -> str:
     """By how much priority owes more than the policy."""
     if other.owed > 0.0:
-        return f"{priority.owed / other.owed - 1:+.1%}".replace("%", " %")
+        times = priority.owed / other.owed
+        return f"{times:,.0f} times as much" if times > MANY else f"{times - 1:+.1%}".replace("%", " %")
     return "both owe nothing" if priority.owed == 0.0 else "the policy owes nothing"
 
 

@@ -10,9 +10,9 @@ from 1 to 5; ``issue`` stands for a list of them. The inputs, with their keys an
 INPUTS
 
 NAME of a policy is ``priority``, ``published``, ``published-tuned`` or ``recommended``, or ``NAME=BASE,WORD,...`` of
-your own: a base of these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set`` holds for all policies
-but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the promises after each
-day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and as its preemptions
+your own: a base of these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set``
+holds for all policies but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the
+promises after each day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and as its preemptions
 how many it takes at least to keep so many (nothing where hosts fail, or requests have several instances).
 
 ``kept`` is the fulfilment times the requests of each class: a promise over windows is kept where its worst one is.
