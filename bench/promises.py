@@ -12,8 +12,9 @@ INPUTS
 NAME of a policy is ``priority``, ``published``, ``published-tuned`` or ``recommended``, or ``NAME=BASE,WORD,...`` of
 your own: a base of these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set``
 holds for all policies but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the
-promises after each day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and as its preemptions
-how many it takes at least to keep so many (nothing where hosts fail, or requests have several instances).
+promises after each day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and
+as its preemptions how many it takes at least to keep so many (nothing where hosts fail, or requests have several
+instances).
 
 ``kept`` is the fulfilment times the requests of each class: a promise over windows is kept where its worst one is.
 ``each`` is the preemptions for each request without an end (for each request where all end). ``longest`` is the longest
