@@ -1,12 +1,13 @@
 """What the papers claim of the qos-driven policy beside the priority policy, on the published one-hour samples.
 
-    python bench/claims.py [--input higher lower] [--share 1 .9 .8] [--seed 11 12 13]
+    python bench/claims.py [--input higher lower] [--share 1 .9 .8] [--seed 11 12 13] [--length due]
 
 Da Silva et al. 2020 had ten samples of 29 days, of which one hour each of two was published, so the same shape is all
 that can be expected. For each part of a sample's 620 hosts (N; --seed says which go, and is the simulator's): by how
-much the penalties of priority exceed the policy's (figure 8; docs/metrics.md, length ``due``), the share of promises
-kept by class, and of all pairs (availability under priority, under the policy) the share above, on and below the
-identity line (figure 6). Sums over the seeds. Under ``published`` stands what was published, where it was.
+much the penalties of priority exceed the policy's (figure 8; ``--length`` is what a penalty counts with, as
+docs/metrics.md has it), the share of promises kept by class, and of all pairs (availability under priority, under the
+policy) the share above, on and below the identity line (figure 6). Sums over the seeds. In parentheses stands what was
+published.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ from measuring import HOUR, announce, options, simulated, table
 
 from slacktide.metrics.distributions import slo_fulfilment
 from slacktide.metrics.paired import quadrants
-from slacktide.metrics.penalties import ALL, penalties
+from slacktide.metrics.penalties import ALL, Length, penalties
 from slacktide.results.tables import request_rows
 
 POLICIES = ("priority", "published", "published-tuned", "recommended")
@@ -45,14 +46,14 @@ class Runs:
         self.kept = np.zeros(3)
         self.asked = np.zeros(3)
 
-    def add(self, which: Any, hosts: Any, config: Any) -> None:
+    def add(self, which: Any, hosts: Any, config: Any, length: Length) -> None:
         """One run."""
         found = simulated(which.workload, hosts, config)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "requests.parquet"
             request_rows(which.workload, found.result.requests, config.qos.startup).write(path)
             rows = pq.read_table(path)
-        owing = penalties(rows, which.workload.classes, config.qos.startup, HOUR)
+        owing = penalties(rows, which.workload.classes, config.qos.startup, HOUR, length)
         self.owed += dict(zip(owing["class"].to_pylist(), owing["penalty"].to_pylist(), strict=True))[ALL]
         kept = slo_fulfilment(rows, which.workload.classes, config.qos.startup)
         self.kept += np.array(kept["fulfilled"].to_pylist())
@@ -84,6 +85,7 @@ def main() -> None:
     parser.add_argument("--input", nargs="+", default=["higher", "lower"])
     parser.add_argument("--share", type=float, nargs="+", default=[1.0, 0.9, 0.8])
     parser.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13])
+    parser.add_argument("--length", choices=get_args(Length), default="due")
     asked = parser.parse_args()
     announce()
     for name in asked.input:
@@ -95,7 +97,7 @@ def main() -> None:
                 hosts = on_share(which, share, seed)
                 for policy, one in runs.items():
                     print(f"{name}, {share:g} N, seed {seed}, {policy} ...", file=sys.stderr)
-                    one.add(which, hosts, configuration(which, policy, seed, HOUR))
+                    one.add(which, hosts, configuration(which, policy, seed, HOUR), asked.length)
             for policy, one in runs.items():
                 first = policy == POLICIES[0]
                 row = [
