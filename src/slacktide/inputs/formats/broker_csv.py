@@ -52,7 +52,7 @@ def recognises(path: Path) -> bool:
     try:
         with path.open("rb") as file:
             cells = file.readline(4096).decode("utf-8-sig").strip().split(",")
-    except (OSError, UnicodeError):
+    except (OSError, ValueError):  # no text, or no name of a file
         return False  # whoever reads it says what is wrong with it
     if cells[0].strip().lower() == "submittime":
         return True
