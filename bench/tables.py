@@ -91,7 +91,6 @@ TABLES = (
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("grouped", SEVERAL, "pages.py grouped", "grouped", exact=True),
     Table("one-hour-kept", VALIDATION, "pages.py one-hour", "one-hour", published=True, exact=True),
-    Table("overhead-limit", VALIDATION, "overhead_limit.py", "--kind short --seed 101 --limit 0.02", exact=True),
     Table("jobs", GENERATED, "pages.py jobs", "jobs", published=True, exact=True),
     Table("cell", GENERATED, "cell_statistics.py", "", published=True, exact=True),
     Table("openb", TRACES, "pages.py openb", "openb", published=True, exact=True),
