@@ -83,7 +83,7 @@ def simulate(
 ) -> None:
     """Simulates WORKLOAD on HOSTS: what was promised, what delivered.
 
-    Files are read by their suffix: .parquet, .csv, or .erl (the published Erlang terms).
+    Files are read by their suffix: .parquet, .csv (also the papers' broker's), or .erl (the published Erlang terms).
 
     \b
       slacktide simulate w.parquet h.parquet --end 3600                     the recommended settings

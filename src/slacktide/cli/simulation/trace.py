@@ -81,6 +81,7 @@ def convert(
     \b
       slacktide trace convert google2011 clusterdata-2011-2 --out google
       slacktide trace convert openb pods.csv nodes.csv --out openb --set capacity=0.9
+      slacktide trace convert broker workload-broker.csv --set hosts=20 --out broker
       slacktide trace convert swf log.swf.gz --map "0=gold,1-3=silver,*=bronze" --out log
     """
     needs("polars")
