@@ -417,7 +417,7 @@ def test_results_that_cannot_be_written_end_everything(tmp_path: Path, capsys: p
     assert f"{first.key}: a file; expected a new directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "runs"), [("cell", 18), ("one-hour", 120)])
+@pytest.mark.parametrize(("name", "runs"), [("cell", 27), ("one-hour", 120)])
 def test_the_examples_can_be_read(name: str, runs: int, tmp_path: Path) -> None:
     example = REPOSITORY / "examples" / "experiments" / f"{name}.yaml"
     published = ("workload-lower-contention.erl", "workload-higher-contention.erl", "hosts-620.erl")
