@@ -127,7 +127,7 @@ def test_ours_read_back_are_the_results_of_the_run(inputs: tuple[Path, Path], po
     words = ["simulate", *map(str, inputs), "--policy", policy, "--preset", "published"]
     words += ["--set", "startup.hot=uniform:1,3", "--set", "startup.cold=uniform:3,6"]
     words += ["--end", "900", "--seed", "3"]
-    assert main([*words, "--out", str(tmp_path / "run"), "--passes"]) == 0
+    assert main([*words, "--out", str(tmp_path / "run"), "--passes", "--events"]) == 0
     assert main([*words, "--out", str(tmp_path / "log"), "--format", "published"]) == 0
     assert {one.name for one in (tmp_path / "log").iterdir()} == files.FILES | {"manifest.json"}
     back = ["trace", "results", str(tmp_path / "log"), *map(str, inputs), "--out", str(tmp_path / "back")]
@@ -141,6 +141,12 @@ def test_ours_read_back_are_the_results_of_the_run(inputs: tuple[Path, Path], po
     passes, told = (pq.read_table(tmp_path / one / "passes.parquet") for one in ("run", "back"))
     for name in ("time", "queue", "placed", "preempted"):
         assert told[name].to_pylist() == passes[name].to_pylist()
+    events, told = (pq.read_table(tmp_path / one / "events.parquet") for one in ("run", "back"))
+    for name in ("time", "event", "request", "host", "by"):
+        assert told[name].to_pylist() == events[name].to_pylist(), name
+    if policy == "qos-driven":
+        slack, mine = (one["qos"].to_numpy(zero_copy_only=False) for one in (events, told))
+        np.testing.assert_allclose(mine, slack, rtol=0.0, atol=2e-6)  # of completions there is none, here and there
     assert sum(run["preemptions"].to_pylist()) > 0
     assert any(run["completion"].to_pylist())
 

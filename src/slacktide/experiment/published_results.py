@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,9 @@ from slacktide.config import Config
 from slacktide.experiment.run_folder import RESULT_FILES
 from slacktide.model import Hosts, Workload
 from slacktide.results import published_files, published_log, tables
-from slacktide.results.published_files import ENDED, PLACED, PREEMPTED, Told
-from slacktide.results.published_log import Life, Story
+from slacktide.results.published_files import ENDED, PLACED, PREEMPTED, Happening, Told
+from slacktide.results.published_log import Life, Order, Story
 from slacktide.sim import EVENT_KINDS
-
-KINDS = {PLACED: "placed", PREEMPTED: "preempted", ENDED: "completed"}
-ADMITTED = EVENT_KINDS.index("admitted")
 
 
 def as_results(
@@ -41,7 +39,7 @@ def as_results(
     capacity = dict(zip(hosts.ids.tolist(), hosts.capacity.tolist(), strict=True))
     told = published_files.read(folder, demand, capacity)
     lives = lives_of(told, workload, hosts)
-    counts = {what: sum(one.what == what for one in told.happenings) for what in KINDS}
+    counts = {what: sum(one.what == what for one in told.happenings) for what in (PLACED, PREEMPTED)}
     totals = {
         "requests": len(lives),
         "instances": len(lives),
@@ -55,9 +53,8 @@ def as_results(
     about = results.manifest(settings.to_mapping(config), hashes, command, totals)
     with results.replaced_directory(out, RESULT_FILES) as aside:
         tables.request_rows(workload, columns_of(lives), config.qos.startup).write(aside / "requests.parquet")
-        tables.event_rows(workload, hosts, events_of(told, workload, hosts), EVENT_KINDS).write(
-            aside / "events.parquet"
-        )
+        events = Events(told, workload, hosts, config).columns()
+        tables.event_rows(workload, hosts, events, EVENT_KINDS).write(aside / "events.parquet")
         tables.rows_of(passes_of(told)).write(aside / "passes.parquet")
         (aside / "manifest.json").write_text(json.dumps(about, indent=2, allow_nan=False) + "\n", encoding="utf-8")
     return {**totals, "without_startups": told.without_startups}
@@ -72,7 +69,7 @@ def lives_of(told: Told, workload: Workload, hosts: Hosts) -> list[Life]:
     for one in told.happenings:
         story.carry_out(one)
         life = story.lives[one.request]
-        if one.what == ENDED and (one.time < told.end or life.useful >= float(workload.duration[life.row]) - 1e-9):
+        if one.what == ENDED and completes(one, life, told, workload):
             life.completed = one.time
     for life in story.lives.values():
         if life.host is not None:
@@ -116,23 +113,72 @@ def _by_time(told: Told, what: str) -> Mapping[float, int]:
     return found
 
 
-def events_of(told: Told, workload: Workload, hosts: Hosts) -> dict[str, Any]:
-    """Admissions and what happened, as the events of a run."""
-    row_of = {int(number): row for row, number in enumerate(workload.ids)}
-    host_of = {int(number): row for row, number in enumerate(hosts.ids)}
-    rows = [(float(at), ADMITTED, row, -1, -1) for row, at in enumerate(workload.admission) if at <= told.end]
-    served: list[int] = []  # positions of preemptions that wait for the placement that they serve
-    found = []
-    for one in told.happenings:
-        found.append([one.time, EVENT_KINDS.index(KINDS[one.what]), row_of[one.request], host_of[one.host], -1])
-        if one.what == PREEMPTED:
-            served.append(len(found) - 1)
-        elif one.what == PLACED:
-            for place in served:
-                found[place][4] = row_of[one.request]
-            served = []
-    merged = sorted([*rows, *map(tuple, found)], key=lambda event: event[0])  # stable: admissions first
-    time, kind, row, host, by = (np.array(list(column)) for column in zip(*merged, strict=True))
-    none = np.full(len(merged), np.nan)
-    return {"time": time.astype(np.float64), "kind": kind.astype(np.int64), "row": row, "host": host, "by": by,
-            "qos": none, "received": none}  # fmt: skip
+class Events:
+    """The events of a run, as the files tell them: admissions, what happened, and in each pass who waited on."""
+
+    def __init__(self, told: Told, workload: Workload, hosts: Hosts, config: Config) -> None:
+        self._told, self._workload = told, workload
+        self._story, self._order = Story(workload, hosts), Order(workload, config)
+        self._host_of = {int(number): row for row, number in enumerate(hosts.ids)}
+        self._found: list[tuple[float, int, int, int, int, float]] = []
+
+    def columns(self) -> dict[str, Any]:
+        """As the simulator records them, in its order: at one instant ends, admissions, then the pass."""
+        happened: dict[float, list[Happening]] = defaultdict(list)
+        for one in self._told.happenings:
+            happened[one.time].append(one)
+        admitted: dict[float, list[int]] = defaultdict(list)
+        for row, at in enumerate(self._workload.admission.tolist()):
+            if at <= self._told.end:
+                admitted[at].append(row)
+        for time in sorted({*happened, *admitted, *self._told.passes}):
+            self._instant(time, happened[time], admitted[time])
+        time, kind, row, host, by, qos = (np.array(list(column)) for column in zip(*self._found, strict=True))
+        none = np.full(len(self._found), np.nan)
+        return {"time": time, "kind": kind, "row": row, "host": host, "by": by, "qos": qos, "received": none}
+
+    def _instant(self, time: float, happened: Sequence[Happening], admitted: Sequence[int]) -> None:
+        for one in happened:
+            if one.what == ENDED:
+                self._ended(one)
+        for row in admitted:
+            self._add(time, "admitted", row)
+        served: dict[int, list[Happening]] = {}
+        waits: list[Happening] = []
+        for one in happened:
+            if one.what != ENDED:
+                waits.append(one)
+            if one.what == PLACED:
+                served[one.request], waits = waits, []
+        for number in self._told.passes.get(time, []):
+            if number in served:
+                self._served(served.pop(number))
+            else:
+                life = self._story.lives[number]
+                self._add(time, "held", life.row, qos=self._order.slack(life, time))
+        for rest in served.values():  # victims that took free room in the same pass
+            self._served(rest)
+
+    def _ended(self, one: Happening) -> None:
+        life = self._story.lives[one.request]
+        self._story.carry_out(one)
+        if completes(one, life, self._told, self._workload):
+            self._add(one.time, "completed", life.row, self._host_of[one.host])
+
+    def _served(self, group: Sequence[Happening]) -> None:
+        """Those who go, and the one that is placed, the last of them."""
+        by = self._story.lives[group[-1].request].row
+        for one in group:
+            life = self._story.lives[one.request]
+            slack = self._order.slack(life, one.time)
+            self._story.carry_out(one)
+            whose = by if one.what == PREEMPTED else -1
+            self._add(one.time, one.what, life.row, self._host_of[one.host], whose, slack)
+
+    def _add(self, time: float, kind: str, row: int, host: int = -1, by: int = -1, qos: float = float("nan")) -> None:
+        self._found.append((time, EVENT_KINDS.index(kind), row, host, by, qos))
+
+
+def completes(one: Happening, life: Life, told: Told, workload: Workload) -> bool:
+    """Whether who is over completed: at the very end only if it ran as long as it asked for."""
+    return one.time < told.end or life.useful >= float(workload.duration[life.row]) - 1e-9

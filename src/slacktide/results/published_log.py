@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kernels.runtime import chance
-from slacktide.model import Hosts, Workload
+from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.results import published_files as files
 from slacktide.results.published_files import AHEAD, ENDED, PLACED, PREEMPTED, Happening, erlang
 from slacktide.sim import EVENT_KINDS, RunResult
@@ -65,6 +65,12 @@ class Life:
             self.running += on - spent
             self.startup_restarts += spent
         self.host, self.since = None, now
+
+    def ran(self, now: float) -> float:
+        """Running time by ``now``, with that of the present incarnation."""
+        if self.host is None:
+            return self.running
+        return self.running + max(0.0, now - self.since - (self.startup if self.starts > 1 else 0.0))
 
     def preempt(self, now: float) -> None:
         self.wasted_startup += min(self.startup, now - self.since)
@@ -163,22 +169,31 @@ class Story:
 
 
 class Order:
-    """The order of the queue by the papers' rules."""
+    """The metric, and the order of the queue, by the papers' rules."""
 
     def __init__(self, workload: Workload, config: Config) -> None:
         self._by_class = config.policy.name == "priority"
         self._workload, self._margin = workload, config.qos.margin
         self._alpha, self._orders = config.qos.alpha, config.policy.queue_order
 
+    def slack(self, life: Life, now: float) -> float:
+        """The metric Q, seconds; a first start-up counts as running."""
+        service = self._service(life)
+        alpha = float(on_grid(np.array(service.alpha_or(self._alpha))))
+        return life.ran(now) / service.slo - (now - float(self._workload.admission[life.row])) - alpha
+
     def key(self, life: Life, now: float) -> tuple[Any, ...]:
-        service = self._workload.classes[int(self._workload.service_class[life.row])]
-        admission = float(self._workload.admission[life.row])
+        """By which the queue is sorted."""
+        service = self._service(life)
         if self._by_class:
-            return (service.rank, admission, life.row)
-        slack = life.running / service.slo - (now - admission) - service.alpha_or(self._alpha)
+            return (service.rank, float(self._workload.admission[life.row]), life.row)
+        slack = self.slack(life, now)
         margin = service.margin if self._margin is None else self._margin
         below = slack < margin and self._orders == "importance"
         return (0 if below else 1, service.rank if below else 0, round(slack, 6), life.row)
+
+    def _service(self, life: Life) -> ServiceClass:
+        return self._workload.classes[int(self._workload.service_class[life.row])]
 
 
 def write_told(

@@ -166,6 +166,7 @@ def results(
       slacktide trace results published-simulator-qos workload.erl hosts-20.erl --out theirs
       slacktide simulate workload.erl hosts-20.erl --preset published --end 3599 --out ours
       slacktide validate theirs ours --accounting restart
+      slacktide dashboard theirs
     """
     import sys
 
