@@ -133,9 +133,9 @@ class Events:
                 admitted[at].append(row)
         for time in sorted({*happened, *admitted, *self._told.passes}):
             self._instant(time, happened[time], admitted[time])
-        time, kind, row, host, by, qos = (np.array(list(column)) for column in zip(*self._found, strict=True))
-        none = np.full(len(self._found), np.nan)
-        return {"time": time, "kind": kind, "row": row, "host": host, "by": by, "qos": qos, "received": none}
+        names = ("time", "kind", "row", "host", "by", "qos")
+        found = {name: np.array(values) for name, values in zip(names, zip(*self._found, strict=True), strict=True)}
+        return {**found, "received": np.full(len(self._found), np.nan)}
 
     def _instant(self, time: float, happened: Sequence[Happening], admitted: Sequence[int]) -> None:
         for one in happened:

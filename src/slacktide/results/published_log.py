@@ -6,7 +6,7 @@ fail. Runs with any of these are refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -102,9 +102,8 @@ def write(folder: Path, workload: Workload, hosts: Hosts, config: Config, result
     """The four files of a run that kept its events and passes."""
     if result.events is None or result.passes is None:
         raise ValueError("result: found no events or passes, expected a run that kept both")
-    told = list(happenings(workload, hosts, config, result.events))
-    times = [float(one) for one in result.passes["time"]]
-    write_told(folder, workload, hosts, config, told, times, float(result.end))
+    told = happenings(workload, hosts, config, result.events)
+    write_told(folder, workload, hosts, config, told, result.passes["time"].tolist(), float(result.end))
 
 
 def happenings(
@@ -143,29 +142,30 @@ class Story:
         self.held = {int(number): [0.0, 0.0] for number in hosts.ids}
         places = [workload.resources.index(name) for name in ("cpu", "memory")]
         self._demand = workload.demand[:, places].tolist()
+        self._waiting: set[int] = set()
+        self._admitted = 0
 
     def carry_out(self, one: Happening) -> None:
         life, sign = self.lives[one.request], 1.0 if one.what == PLACED else -1.0
         if one.what == PLACED:
             life.place(one.time, one.host, one.startup or 0.0)
+            self._waiting.discard(one.request)
         elif one.what == PREEMPTED:
             life.preempt(one.time)
+            self._waiting.add(one.request)
         else:
             life.leave(one.time)
             life.over = True
         asked = self._demand[life.row]
         self.held[one.host] = [held + sign * each for held, each in zip(self.held[one.host], asked, strict=True)]
 
-    def waiting(self, now: float, *, before: bool = False) -> list[int]:
-        """Who is admitted by ``now`` (``before`` it) and on no host, by number."""
-        admission = self.workload.admission
-        return [
-            number
-            for number, life in self.lives.items()
-            if life.host is None
-            and not life.over
-            and (admission[life.row] < now if before else admission[life.row] <= now)
-        ]
+    def waiting(self, now: float) -> set[int]:
+        """Who is admitted by ``now``, which never goes back, and on no host, by number."""
+        ids, admission = self.workload.ids, self.workload.admission
+        while self._admitted < len(ids) and admission[self._admitted] <= now:
+            self._waiting.add(int(ids[self._admitted]))
+            self._admitted += 1
+        return self._waiting
 
 
 class Order:
@@ -201,67 +201,70 @@ def write_told(
     workload: Workload,
     hosts: Hosts,
     config: Config,
-    told: Sequence[Happening],
+    told: Iterable[Happening],
     passes: Sequence[float],
     end: float,
 ) -> None:
     """The four files of what happened, with passes at these seconds."""
-    by_class = config.policy.name == "priority"
-    story, order = Story(workload, hosts), Order(workload, config)
-    admitted = set(workload.admission.tolist())
-    rows: dict[str, list[list[str]]] = {name: [] for name in files.CURVES}
-    told, at = list(told), 0
-
-    def ran(seconds: float, starts: int) -> str:
-        return erlang(seconds, whole=by_class or not starts)
-
-    def queue(now: float) -> dict[int, int]:
-        """Writes the queue; the place in it of each."""
-        waits = sorted(story.waiting(now), key=lambda number: order.key(story.lives[number], now))
-        time = erlang(now + AHEAD)
-        for number in waits:
-            life = story.lives[number]
-            rows[files.QUEUE].append([time, str(number), ran(life.running, life.starts)])
-        return {number: place for place, number in enumerate(waits)}
-
-    def tell(one: Happening, index: int) -> None:
-        before = story.held[one.host]
-        story.carry_out(one)
-        time, life = erlang(one.time + AHEAD), story.lives[one.request]
-        row = [time, str(one.request), str(one.host)]
-        if one.what == PREEMPTED:
-            rows[files.PREEMPTION].append(row)
-        elif one.what == ENDED:
-            held = [erlang(each, whole=False) for each in before]
-            rows[files.TERMINATION].append([*row, *held, ran(life.running, life.starts), str(files.AT_THE_END)])
-        else:
-            held = [erlang(each, whole=False) for each in story.held[one.host]]
-            startup = [] if by_class else [erlang(one.startup or 0.0)]
-            rows[files.ALLOCATION].append([*row, *held, str(index), *startup])
-
-    places: dict[int, int] = {}
-    first = files.AT_WATCHDOG
+    log, at = _Log(workload, hosts, config), 0
+    happened, admitted = list(told), set(workload.admission.tolist())
     for now in [*passes, float("inf")]:
-        while at < len(told) and (told[at].time < now or (told[at].time == now and told[at].what == ENDED)):
-            one = told[at]
-            tell(one, first + files.EACH * places.get(one.request, len(places)))
+        while at < len(happened) and (happened[at].time, happened[at].what != ENDED) < (now, True):
+            log.tell(happened[at])
             at += 1
         if now < float("inf"):
-            first = files.AT_ADMISSION if now in admitted else files.AT_WATCHDOG
-            places = queue(now)
-    _end(story, tell, queue, end)
-    for name, cells in rows.items():
-        curves = files.CURVES[name][:-1] if by_class and name == files.ALLOCATION else None
+            log.begin(now, files.AT_ADMISSION if now in admitted else files.AT_WATCHDOG)
+    log.close(end)
+    for name, cells in log.rows.items():
+        curves = files.CURVES[name][:-1] if log.by_class and name == files.ALLOCATION else None
         files.write(folder / name, cells, curves)
 
 
-def _end(story: Story, tell: Any, queue: Any, end: float) -> None:
-    """At the end all that run are over, host by host, and those that wait are written once more."""
-    left = [(life.host, number) for number, life in story.lives.items() if life.host is not None]
-    held = {host: list(amounts) for host, amounts in story.held.items()}
-    waits = {number: life for number, life in story.lives.items() if life.host is None and not life.over}
-    for host, number in sorted(left):
-        story.held[host] = held[host]  # as if all were over at once
-        tell(Happening(end, ENDED, number, host), files.AT_THE_END)
-    if waits:
-        queue(end + files.AFTER_THE_END)
+class _Log:
+    """Rows of the four files, as what happens is told."""
+
+    def __init__(self, workload: Workload, hosts: Hosts, config: Config) -> None:
+        self.by_class = config.policy.name == "priority"
+        self.rows: dict[str, list[list[str]]] = {name: [] for name in files.CURVES}
+        self._story, self._order = Story(workload, hosts), Order(workload, config)
+        self._first, self._places = files.AT_WATCHDOG, dict[int, int]()
+
+    def begin(self, now: float, first: int) -> None:
+        """A pass: who waits, in order; ``first`` is the index of the first of them."""
+        self._first = first
+        waits = sorted(self._story.waiting(now), key=lambda number: self._order.key(self._story.lives[number], now))
+        self._places = {number: place for place, number in enumerate(waits)}
+        time = erlang(now + AHEAD)
+        for number in waits:
+            self.rows[files.QUEUE].append([time, str(number), self._ran(self._story.lives[number])])
+
+    def tell(self, one: Happening) -> None:
+        """One thing that happens, in its file."""
+        before = self._story.held[one.host]
+        self._story.carry_out(one)
+        row = [erlang(one.time + AHEAD), str(one.request), str(one.host)]
+        if one.what == PREEMPTED:
+            self.rows[files.PREEMPTION].append(row)
+            return
+        held = [erlang(each, whole=False) for each in (before if one.what == ENDED else self._story.held[one.host])]
+        if one.what == ENDED:
+            ran = self._ran(self._story.lives[one.request])
+            self.rows[files.TERMINATION].append([*row, *held, ran, str(files.AT_THE_END)])
+        else:
+            index = self._first + files.EACH * self._places.get(one.request, len(self._places))
+            startup = [] if self.by_class else [erlang(one.startup or 0.0)]
+            self.rows[files.ALLOCATION].append([*row, *held, str(index), *startup])
+
+    def close(self, end: float) -> None:
+        """At the end all that run are over, host by host, and those that wait are written once more."""
+        lives = self._story.lives.items()
+        left = sorted((life.host, number) for number, life in lives if life.host is not None)
+        held = {host: list(amounts) for host, amounts in self._story.held.items()}
+        for host, number in left:
+            self._story.held[host] = held[host]  # as if all were over at once
+            self.tell(Happening(end, ENDED, number, host))
+        self.begin(end + files.AFTER_THE_END, self._first)
+
+    def _ran(self, life: Life) -> str:
+        """Running time: a whole number of who never started, and under priority."""
+        return erlang(life.running, whole=self.by_class or not life.starts)
