@@ -6,8 +6,9 @@ INPUT is ``higher`` or ``lower`` (the published one-hour samples, which must be 
 ``validation-2``, ``validation-3`` (generated, seed 0), or ``WORKLOAD,HOSTS`` (two files). For each input and each
 ``--share`` of its hosts (of the resource that binds; --seed says which hosts go, and is the simulator's seed) there is
 a line with the bound of bench/fluid.py and one for each ``--policy``: ``priority``, ``priority-balanced`` (with the
-score that qos-driven has), ``published``, ``share`` (recommended with ``policy.overload=share``), ``recommended``;
-``none`` leaves all out, and ``--no-bound`` the bound, which takes most of the time. Figures are means over the seeds.
+score that qos-driven has), ``published``, ``published-tuned``, ``share`` (recommended with ``policy.overload=share``),
+``recommended``; ``none`` leaves all out, and ``--no-bound`` the bound, which takes most of the time. Figures are means
+over the seeds.
 ``of the bound`` is kept promises by those of the bound, by class; ``least`` is the least availability of any request.
 The bound is by importance: a policy that keeps fewer of an important class may exceed it in another. With ``--set``
 other settings hold for all policies but the priority policy.
@@ -46,6 +47,7 @@ POLICIES = {
     "priority": ("recommended", ["policy.name=priority"]),
     "priority-balanced": ("recommended", ["policy.name=priority", "policy.score=balanced"]),
     "published": ("published", []),
+    "published-tuned": ("published-tuned", []),
     "share": ("recommended", ["policy.overload=share"]),
     "recommended": ("recommended", []),
 }

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide import palette
-from slacktide.config import Config, preset
+from slacktide.config import Config
 from slacktide.inputs import align, read_hosts, read_workload
 from slacktide.metrics import ClassSummary, per_class
 from slacktide.model import Hosts, Workload
+from slacktide.settings import load
 from slacktide.sim import RunResult, run
 
 Floats = NDArray[np.float64]
@@ -103,8 +104,8 @@ def adjusted(config: Config, values: dict[str, Any]) -> Config:
 
 
 def settings(name: str, values: dict[str, Any]) -> Config:
-    """A preset ('recommended', 'published') with some settings changed."""
-    return adjusted(preset("published" if name == "published" else "recommended"), values)
+    """A preset with some settings changed."""
+    return adjusted(load(None, name), values)
 
 
 @dataclass(frozen=True)

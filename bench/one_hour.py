@@ -31,6 +31,7 @@ from measuring import (
 SETTINGS = {
     "published, `better`": ["--preset", "published"],
     "published, `needed`": ["--preset", "published", "--set", "policy.preempt_when=needed"],
+    "published-tuned": ["--preset", "published-tuned"],
     "recommended": [],
     "priority": ["--policy", "priority"],
 }

@@ -31,6 +31,7 @@ from measuring import (
     table,
 )
 
+from slacktide.config import TUNED_LIMIT
 from slacktide.model import Hosts, Workload
 
 NEEDED = {"policy.preempt_when": "needed"}
@@ -64,6 +65,7 @@ PATIENCES: dict[str, dict[str, Any]] = {
 }
 FROM_PUBLISHED: dict[str, dict[str, Any]] = {
     "**published**": {},
+    "**published-tuned**": {"policy.overhead_limit": TUNED_LIMIT},
     "`preempt_when = needed`": NEEDED,
     "`patience = 60`": PATIENT,
     "`victims = same-pass`": SAME_PASS,

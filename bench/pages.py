@@ -41,6 +41,7 @@ from slacktide.results.tables import request_rows
 PRESETS: dict[str, Words] = {
     "`--policy priority`": ("--policy", "priority"),
     "`--preset published`": ("--preset", "published"),
+    "`--preset published-tuned`": ("--preset", "published-tuned"),
     "recommended (the default)": (),
 }
 

@@ -9,11 +9,12 @@ from 1 to 5; ``issue`` stands for a list of them. The inputs, with their keys an
 
 INPUTS
 
-NAME of a policy is ``priority``, ``published`` or ``recommended``, or ``NAME=BASE,WORD,...`` of your own: a base of
-these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set`` holds for all policies
-but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the promises after each
-day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and as its preemptions
-how many it takes at least to keep so many (nothing where hosts fail, or requests have several instances).
+NAME of a policy is ``priority``, ``published``, ``published-tuned`` or ``recommended``, or ``NAME=BASE,WORD,...`` of
+your own: a base of these and settings for it; the word ``limit=.05`` is the overhead limit of all classes. ``--set``
+holds for all policies but the priority policy. ``--budget`` gives every window this budget. ``--each 1d`` looks at the
+promises after each day, not at the end alone. ``--bound`` adds what no policy can exceed (bench/windowed_fluid.py), and
+as its preemptions how many it takes at least to keep so many (nothing where hosts fail, or requests have several
+instances).
 
 ``kept`` is the fulfilment times the requests of each class: a promise over windows is kept where its worst one is.
 ``each`` is the preemptions for each request without an end (for each request where all end). ``longest`` is the longest
@@ -38,6 +39,7 @@ from slacktide.model.durations import parse_duration, write_duration
 BASES = {
     "priority": Policy("priority", words=("policy.name=priority",)),
     "published": Policy("published", "published"),
+    "published-tuned": Policy("published-tuned", "published-tuned"),
     "recommended": Policy("recommended"),
 }
 HEAD = ("input", "policy", "kept", "preemptions", "each", "longest, h", "seconds")

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from slacktide.config import TUNED_LIMIT
 from slacktide.inputs.generators.registry import generated
 from support.benches import loaded
 from support.repository import REPOSITORY
@@ -68,6 +69,22 @@ def test_where_nobody_was_measured_tables_have_a_dash() -> None:
     measuring = loaded("measuring")
     assert [measuring.share(value) for value in (None, 0.5)] == ["-", "0.5000"]
     assert [measuring.per_cent(value) for value in (None, 0.5)] == ["-", "50.00%"]
+
+
+def test_the_tuned_limit_is_the_best_one_of_the_search_in_docs() -> None:
+    text = (REPOSITORY / "docs" / "validation.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (1 - slo|[0-9.]+) \|.*\| ([0-9.]+)% \| ([0-9.]+) \| [0-9,]+ \|$", text, flags=re.MULTILINE)
+    assert len(rows) > 10
+    fair = {limit: float(kept) for limit, kept, owed in rows if float(owed) <= 1.0}
+    assert max(fair, key=fair.__getitem__) == f"{TUNED_LIMIT:g}"
+
+
+def test_the_search_tells_the_best_limit() -> None:
+    done = ran("bench/overhead_limit.py", "--kind", "short", "--seed", "101", "--limit", f"{TUNED_LIMIT:g}", "0.5")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(f"The best: {TUNED_LIMIT:g}\n")
+    kept = dict(re.findall(r"^\| (\S+|1 - slo) \| ([0-9.]+)% \|", done.stdout, flags=re.MULTILINE))
+    assert float(kept[f"{TUNED_LIMIT:g}"]) > float(kept["1 - slo"]) >= float(kept["0.5"])
 
 
 @pytest.mark.usefixtures("importing")

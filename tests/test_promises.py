@@ -110,7 +110,7 @@ def test_a_policy_of_ones_own_has_a_base_settings_and_a_limit(bench: dict[str, A
 
 def test_a_limit_and_a_budget_hold_for_all_classes(bench: dict[str, Any]) -> None:
     one = bench["inputs"].peak().promising("whole", 0.25)
-    assert {each.limit for each in one.workload.classes} == {0.25}
+    assert {each.overhead_limit for each in one.workload.classes} == {0.25}
     assert [each.window and each.window.budget for each in one.workload.classes] == ["whole"] * 3 + [None]
 
 

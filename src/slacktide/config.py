@@ -16,7 +16,7 @@ from slacktide.model import DEFAULT_CLASSES, ServiceClass
 from slacktide.model.window import EPOCH
 
 Accounting = Literal["restart", "always", "never"]
-PresetName = Literal["recommended", "published"]
+PresetName = Literal["recommended", "published", "published-tuned"]
 
 LONGEST = 2.0**33  # seconds; times are exact up to here (docs/semantics.md)
 LARGEST = sys.float_info.max  # a bound that excludes infinity only
@@ -31,6 +31,9 @@ Work = Annotated[float, Meta(ge=0, le=1e15)]
 Count = Annotated[int, Meta(ge=0, le=2**63 - 1)]
 Text = Annotated[str, Meta(min_length=1)]
 """Of settings of type ``str`` an empty text says something: there is none."""
+
+TUNED_LIMIT = 0.02
+"""The overhead limit of ``published-tuned``: the best one of bench/overhead_limit.py (docs/validation.md)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +85,12 @@ class PolicySettings:
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
     """Victims to which the overhead limit applies, seen from the one that preempts. (Farias's thesis; da Silva et al.
     2020 say ``same-class``.)"""
+    overhead_limit: Share | None = None
+    """Largest preemption overhead C at which an instance may still be preempted by its peers (equation 8), of classes
+    that name none; ``None``: 1 - slo of each class (the papers)."""
+    added_overhead: Annotated[float, Meta(ge=-1, le=1)] = 0.0
+    """Added to the overhead limit of every class, as the thesis's simulator has it (``EXTRA_OVERHEAD``); what leaves 0
+    to 1 is taken for 0 or 1."""
     min_running: Seconds = 0.0
     """Seconds from its start during which an instance is not preempted."""
     queue_limit: Count = 100
@@ -188,6 +197,9 @@ class SimulationSettings:
     """Of everything drawn; equal seeds give equal results."""
     epoch: Text = EPOCH
     """The instant that second 0 is, as RFC 3339 has it, for calendar windows and times of day and week."""
+    ignore: Literal["nothing", "constraints"] = "nothing"
+    """``constraints``: run as if no request had conditions on hosts, anti-affinity, or rules about neighbours, as the
+    authors' simulator does with ``CHECK_CONSTRAINTS_FLAG`` false."""
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
     """What a preempted or failed instance had done: ``by-kind`` keeps it for services and loses it for batch requests
     (a stateless job starts from nothing), ``kept`` and ``lost`` hold for all."""
@@ -207,8 +219,8 @@ class OptimizeSettings:
     equivalence_tolerance: Seconds = 0.0
     """Seconds of metric within which equal requests count as one; above 0 changes results."""
     relaxed_randomization: SomeShare = 1.0
-    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results, and needs
-    ``shared_evaluations`` to be false."""
+    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 changes results, and is
+    refused unless ``shared_evaluations`` is false and ``equivalence_tolerance`` 0."""
     queue_pruning: bool = False
     """After a failure skip later requests that ask for at least as much."""
 
@@ -367,9 +379,10 @@ def live(config: Config) -> Config:
 
 
 def preset(name: PresetName) -> Config:
-    """The named settings: ``recommended`` (the defaults) or ``published`` (the papers')."""
+    """The named settings: ``recommended`` (the defaults), ``published`` (the papers'), ``published-tuned`` (the papers'
+    with the best overhead limit that we found)."""
     config = Config()
-    if name == "published":
+    if name != "recommended":
         papers = replace(
             config.policy,
             preempt_when="better",
@@ -381,5 +394,7 @@ def preset(name: PresetName) -> Config:
             cost="default",
         )
         delay = replace(config.delay, tolerance=0.005, competition=3e-6, grants=True, fetching=1.0)
+        if name == "published-tuned":
+            papers = replace(papers, overhead_limit=TUNED_LIMIT)
         config = replace(config, policy=papers, delay=delay, kube=replace(config.kube, learn_startup=False))
     return config

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from slacktide import config
-from slacktide.config import Config, preset
+from slacktide.config import TUNED_LIMIT, Config, preset
 from slacktide.conversion import Kind
 from slacktide.settings import SECTIONS, section_type, types_of
 
@@ -49,9 +49,11 @@ INTRODUCTION = """# Settings
 
 Written by `slacktide settings --markdown` from the docstrings in `src/slacktide/config.py`; do not edit.
 
-A value comes from the preset (`--preset recommended`, the default, or `published`), then from the file given with
-`--config` (YAML, TOML or JSON by its suffix), then from `--set SECTION.KEY=VALUE`; the last one wins. An unknown
-section or key, a wrong type and a value out of range are refused, with the place and the nearest right name.
+A value comes from the preset, then from the file given with `--config` (YAML, TOML or JSON by its suffix), then from
+`--set SECTION.KEY=VALUE`; the last one wins. An unknown section or key, a wrong type and a value out of range are
+refused, with the place and the nearest right name. Presets are `recommended` (the default), `published` (the papers'),
+and `published-tuned`: the papers' with the [best overhead limit](validation.md#a-tuned-baseline) that we found
+(`policy.overhead_limit` = @LIMIT@).
 The `manifest.json` of earlier results is a settings file, too. Times are seconds, or durations such as `10m`, `1h30m`
 and `2d` (units w, d, h, m, s, the longest first); shares are numbers, or per cent such as `90%`.
 
@@ -115,7 +117,7 @@ In place of `disruptions` the fields of a Kueue PreemptionLimit may stand: \
 
 def page() -> str:
     """docs/settings.md."""
-    lines = [INTRODUCTION]
+    lines = [INTRODUCTION.replace("@LIMIT@", f"{TUNED_LIMIT:g}")]
     section = ""
     for row in describe():
         if row.key.partition(".")[0] != section:

@@ -61,6 +61,21 @@ def test_the_object_that_programs_rely_on(simulate: Simulate) -> None:
     assert found["peak_rss_mb"] > 10.0
 
 
+def test_constraints_are_left_out_of_account(
+    tmp_path: Path, inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload = tmp_path / "apart.csv"
+    rows = "".join(f"{number},0,,0.1,0.1,gold,disk == ssd\n" for number in range(4))
+    workload.write_text("id,admission,duration,cpu,memory,class,constraints\n" + rows)
+    found = []
+    for words in ([], ["--ignore", "constraints"]):
+        capsys.readouterr()
+        assert main(["simulate", str(workload), str(inputs[1]), "--end", "60", "--json", *words]) == 0
+        found.append(json.loads(capsys.readouterr().out))
+    assert [one["placements"] for one in found] == [0, 4]
+    assert [one["too_large"] for one in found] == [{"gold": 4}, {}]  # they fit once nothing is asked of hosts
+
+
 def test_tables_agree_with_the_summary(simulate: Simulate, tmp_path: Path) -> None:
     found = simulate("--end", "900", "--out", tmp_path / "out", "--passes", "--events")
     rows = pq.read_table(tmp_path / "out" / "requests.parquet")

@@ -121,6 +121,7 @@ BROKEN = [
     ("end: 600", "end: soon", r"grid\.yaml:11: end: found 'soon', expected a number"),
     ("end: 600", "end: -1", r"grid\.yaml:11: end: found -1, expected a number of seconds or a duration"),
     ("intervals: 100", "intervals: 0", r"grid\.yaml:12: intervals: found 0"),
+    ("intervals: 100", "passes: some", r"grid\.yaml:12: passes: found 'some', expected true or false"),
     ("small: small.csv", "small: smal.csv", r"grid\.yaml:3: workloads\.small: found 'smal\.csv', expected an existing"),
     ("small: small.csv", "small: {file: small.csv, group: job}", r":3: workloads\.small\.group: .*'group_by'"),
     ("small: small.csv", "small: {file: small.csv, kind: batch}", r":3: workloads\.small\.kind: needs 'group_by"),

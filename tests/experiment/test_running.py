@@ -100,6 +100,20 @@ def test_a_run_equals_simulate_with_the_same_settings(finished: Path, tmp_path: 
             )
 
 
+def test_runs_keep_their_passes_where_the_grid_says_so(finished: Path, tmp_path: Path) -> None:
+    grid = written(tmp_path, GRID.replace("seeds: 2", "seeds: 1\npasses: true"))
+    assert run(grid, tmp_path / "out") == 0
+    found, usual = experiment.read(tmp_path / "out"), experiment.read(finished)
+    assert found.grid["passes"] is True
+    assert {one.key for one in found.runs}.isdisjoint(one.key for one in usual.runs)  # they are made anew
+    for one in found.runs:
+        assert one.folder is not None
+        passes = pq.read_table(one.folder / "passes.parquet")
+        assert passes.num_rows == one.manifest()["totals"]["passes"]
+        assert one.manifest()["command"][-1] == "--passes"
+    assert not any((one.folder / "passes.parquet").exists() for one in usual.runs if one.folder is not None)
+
+
 def test_a_run_can_be_repeated_by_the_command_of_its_manifest(finished: Path, tmp_path: Path) -> None:
     one = experiment.read(finished).runs[-1]
     command = one.manifest()["command"]
@@ -403,7 +417,7 @@ def test_results_that_cannot_be_written_end_everything(tmp_path: Path, capsys: p
     assert f"{first.key}: a file; expected a new directory" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(("name", "runs"), [("cell", 18), ("one-hour", 90)])
+@pytest.mark.parametrize(("name", "runs"), [("cell", 27), ("one-hour", 120)])
 def test_the_examples_can_be_read(name: str, runs: int, tmp_path: Path) -> None:
     example = REPOSITORY / "examples" / "experiments" / f"{name}.yaml"
     published = ("workload-lower-contention.erl", "workload-higher-contention.erl", "hosts-620.erl")

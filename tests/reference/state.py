@@ -340,6 +340,16 @@ class Host:
         return chance.host_tie(seed, self.row, self.changes)
 
 
+def overhead_limit(promised: ServiceClass, config: Config) -> float:
+    """The class's own limit, else the settings', else what may be lost; and what is added."""
+    limit = promised.overhead_limit
+    if limit is None:
+        limit = config.policy.overhead_limit
+    if limit is None:
+        limit = 1.0 - promised.slo
+    return min(1.0, max(0.0, limit + config.policy.added_overhead))
+
+
 def build(
     workload: Workload, hosts: Hosts, config: Config, later: Sequence[Mapping[str, float]] = ()
 ) -> tuple[list[Instance], list[Host], Callable[[Mapping[str, float]], tuple[int | None, ...]]]:
@@ -373,7 +383,7 @@ def build(
                 rank=order(promised),
                 named_rank=promised.rank,
                 margin=on_grid(promised.margin if config.qos.margin is None else config.qos.margin),
-                limit=promised.limit,
+                limit=overhead_limit(promised, config),
                 alpha=on_grid(config.qos.alpha if promised.alpha is None else promised.alpha),
                 service_class=index,
                 demand=amounts(workload.demand[row], workload.resources),

@@ -97,7 +97,7 @@ def make(folder: Path, wanted: Wanted = Wanted(), labels: Mapping[str, str] | No
                         requests, config = over_windows(requests, config, wanted.windows)
                     if wanted.names:
                         requests, config = renamed(requests, config, wanted.names)
-                    out, asked = folder / "runs" / key, Asked(intervals=INTERVAL)
+                    out, asked = folder / "runs" / key, Asked(passes=True, intervals=INTERVAL)
                     run_into(out, requests, machines, config, files=[], command=["slacktide"], asked=asked)
     about = {
         "format": "slacktide-experiment",

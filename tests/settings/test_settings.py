@@ -322,7 +322,7 @@ def test_every_number_has_a_range_that_excludes_infinity() -> None:
         for key, kind in settings.types_of(section).items()
         if Kind.of(kind).plain in (int, float)
     }
-    assert len(numbers) == 44
+    assert len(numbers) == 46
     assert [name for name, meta in numbers.items() if meta.le is None or (meta.ge is None) == (meta.gt is None)] == []
 
 

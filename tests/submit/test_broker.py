@@ -56,6 +56,23 @@ def test_a_row_becomes_a_deployment_of_one_replica(tmp_path: Path) -> None:
     assert apart["labelSelector"]["matchLabels"] == {"slacktide.io/job": "3", RUN_LABEL: "w"}
 
 
+def test_a_workload_of_the_papers_broker_is_submitted_as_any_other(tmp_path: Path) -> None:
+    theirs = workload(
+        tmp_path,
+        "0,12,12,any,0,1,7200,-1,0.375,0.375,free,0.5,deployment,2,0,concurrent",
+        "4,13,13,any,1,11,60,-1,0.375,0.375,prod,1,job,3,6,task_aggregated",
+    )
+    ours = workload(
+        tmp_path,
+        f"{MANY},job,anti_affinity",
+        "12,0,7200,0.375,0.375,bronze,service,2,,,concurrent,,12,0",
+        "13,4,60,0.375,0.375,gold,batch,,6,3,aggregated,,13,1",
+    )
+    first, second = (submissions(one, Manner("w"), "w.csv") for one in (theirs, ours))
+    assert first == second
+    assert [(one.name, one.batch) for one in first] == [("w-12", False), ("w-13", True)]
+
+
 def test_a_demand_is_rounded_up_in_the_unit_that_was_named(tmp_path: Path) -> None:
     rows = workload(tmp_path, HEAD, "1,0,inf,0.3,0.1,gold,1,0,", "2,0,inf,0.0001,0.1,gold,1,0,")
     made = submissions(rows, Manner("w", units={"cpu": "1", "memory": "10"}), "w.csv")

@@ -55,6 +55,7 @@ class Experiment:
                class, or a mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
     seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
     end        as of :func:`simulate`; ``intervals`` likewise
+    passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
     exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
     settings   of all policies, as of :func:`simulate`
     """
@@ -70,6 +71,7 @@ class Experiment:
         base_seed: int = 0,
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
+        passes: bool = False,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
         **settings: Any,
@@ -89,6 +91,7 @@ class Experiment:
             "seeds": _seeds(seeds),
             "base_seed": plain(base_seed),
             "intervals": seconds("intervals", intervals),
+            "passes": passes,
             "policies": _policies(policies),
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),

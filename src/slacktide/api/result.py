@@ -59,7 +59,8 @@ class Result:
         import pyarrow as pa
 
         done, rows = self._done, []
-        never = {one.service: one.instances for one in run_folder.unserved_of(done.workload, done.hosts, done.result)}
+        unserved = run_folder.unserved_of(done.workload, done.hosts, done.config, done.result)
+        never = {one.service: one.instances for one in unserved}
         for one in run_folder.per_class_of(done.workload, done.config, done.result):
             got = one.availability[done.config.qos.startup]
             rows.append(

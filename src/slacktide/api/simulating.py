@@ -41,7 +41,7 @@ def simulate(
     policy           a name ("qos-driven" if none is given), a class with ``decide``, or an object of one
     end              stop then, seconds or a text such as "1h"; None: when all requests have completed
     seed             of everything that is drawn (0 if none is given)
-    preset           settings to start from: "recommended" (the default) or "published"
+    preset           settings to start from: "recommended" (the default), "published" or "published-tuned"
     config           a settings file, or a manifest.json of results; what is said beside it comes on top
     group_by, kind, approach   "job": rows of one job are one request, of this kind, measured so
     intervals        seconds between two points of figures over time; None: there are none

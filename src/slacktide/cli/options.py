@@ -128,6 +128,7 @@ OPTION_SETTINGS = {
     "host_events": "failures.file",
     "network": "delay.network",
     "end": "simulation.end",
+    "ignore": "simulation.ignore",
     "seed": "simulation.seed",
 }
 

@@ -34,6 +34,7 @@ class Top(Strict, kw_only=True):
     base_seed: Count = 0
     end: Instant | UnsetType = UNSET
     intervals: SomeAmount = INTERVALS
+    passes: bool = False
     settings: Any = None
     exclude: Any = UNSET
 

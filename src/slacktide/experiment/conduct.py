@@ -112,6 +112,7 @@ def resolved(grid: Grid) -> dict[str, Any]:
         "base_seed": grid.base_seed,
         "end": grid.end,
         "intervals": grid.intervals,
+        "passes": grid.passes,
         "exclude": [{axis: list(values) for axis, values in one.items()} for one in grid.excluded],
     }
 
@@ -180,6 +181,7 @@ def _tasks(store: Store, inputs: Inputs, todo: Mapping[str, Point]) -> list[Task
                 configuration=configuration,
                 seed=point.seed,
                 intervals=inputs.grid.intervals,
+                passes=inputs.grid.passes,
                 files=files,
                 code=keys.code(),
             )

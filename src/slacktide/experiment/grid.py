@@ -113,6 +113,7 @@ class Grid:
     seeds      how many, or the very seeds
     end        seconds; None: until everything has completed
     intervals  seconds
+    passes     whether runs keep a row for each pass
     excluded   a run is left out where all that a mapping names applies to it
     """
 
@@ -123,6 +124,7 @@ class Grid:
     base_seed: int = 0
     end: float | None = None
     intervals: float = INTERVALS
+    passes: bool = False
     excluded: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
     title: str | None = None
 
@@ -195,6 +197,7 @@ def of(node: Node) -> Grid:
         base_seed=top.base_seed,
         end=top.end or None,
         intervals=top.intervals,
+        passes=top.passes,
         title=top.title or None,
     )
     if "exclude" in node:

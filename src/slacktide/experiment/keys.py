@@ -100,11 +100,12 @@ def run_keys(grid: Grid, points: Sequence[Point]) -> list[str]:
     """For each run of ``grid`` the SHA-256 of everything that determines its outcome.
 
     Contents of the inputs and of every file that settings name (their places are of no account), how rows are
-    grouped, all settings of the simulator with seed and end, the interval of tables over time, the code (also of a
-    policy from an entry point), and the versions of what is written. Raises :class:`InputError` for a file that
-    cannot be read.
+    grouped, all settings of the simulator with seed and end, the interval of tables over time, whether passes are
+    kept, the code (also of a policy from an entry point), and the versions of what is written. Raises
+    :class:`InputError` for a file that cannot be read.
     """
-    common = digest({"schema": [folder.SCHEMA_VERSION, SCHEMA_VERSION], "code": code(), "intervals": grid.intervals})
+    written = [folder.SCHEMA_VERSION, SCHEMA_VERSION]
+    common = digest({"schema": written, "code": code(), "intervals": grid.intervals, "passes": grid.passes})
     workloads: dict[str, str] = {}  # a grid of very many runs has few of each
     hosts: dict[str, str] = {}
     chosen: dict[tuple[str, str], str] = {}

@@ -125,6 +125,7 @@ class Task:
     configuration: Mapping[str, Any]
     seed: int
     intervals: float
+    passes: bool
     files: Mapping[str, str]
     code: str
 
@@ -188,8 +189,8 @@ def perform(task: Task) -> None:
             hosts,
             config,
             files=files,
-            command=[*again, "--intervals", f"{task.intervals:g}"],
-            asked=Asked(intervals=task.intervals),
+            command=[*again, "--intervals", f"{task.intervals:g}", *(["--passes"] if task.passes else [])],
+            asked=Asked(passes=task.passes, intervals=task.intervals),
             grouping=task.grouping,
         )
 

@@ -18,25 +18,31 @@ from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.windows import window_summary
 from slacktide.model import Hosts, Workload
-from slacktide.results import tables
+from slacktide.results import published_files, published_log, tables
 from slacktide.sim import EVENT_KINDS, RunResult, run
+from slacktide.sim.ignoring import considered
 
 RESULT_FILES = frozenset(
     {
         *("requests.parquet", "instances.parquet", "passes.parquet", "events.parquet"),
         "delays.parquet",
         *("intervals.parquet", "progress.parquet", "windows.parquet", "manifest.json"),
+        *published_files.FILES,
     }
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a run shall leave beside requests, instances and the manifest; ``intervals``: seconds, or None."""
+    """What a run shall leave beside requests, instances and the manifest; ``intervals``: seconds, or None.
+
+    ``published``: the result files of the authors' simulator, and no tables.
+    """
 
     passes: bool = False
     events: bool = False
     intervals: float | None = None
+    published: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +73,17 @@ def finished(
 
     Raises what that raises.
     """
+    if asked.published:
+        published_log.check(workload, config)
     recorder = IntervalRecorder(workload)
     result = run(
         workload,
         hosts,
         config,
         own=own,
-        events=asked.events or config.delay.network is not None,
+        events=asked.events or asked.published or config.delay.network is not None,
         outages=_windowed(workload) and asked.intervals is not None,
-        passes=asked.passes,
+        passes=asked.passes or asked.published,
         progress=progress,
         announce=announce,
         intervals=asked.intervals,
@@ -153,6 +161,9 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
 
 def _write_tables(aside: Path, done: Finished) -> None:
     workload, hosts, config, result = done.workload, done.hosts, done.config, done.result
+    if done.asked.published:
+        published_log.write(aside, workload, hosts, config, result)
+        return
     tables.request_rows(workload, result.requests, config.qos.startup).write(aside / "requests.parquet")
     if result.instances is not None:
         tables.instance_rows(workload, result.instances, config.qos.startup).write(aside / "instances.parquet")
@@ -189,9 +200,10 @@ def per_class_of(workload: Workload, config: Config, result: RunResult) -> list[
     return per_class(result.requests, codes, workload.classes, config.qos.startup)
 
 
-def unserved_of(workload: Workload, hosts: Hosts, result: RunResult) -> list[Unserved]:
+def unserved_of(workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> list[Unserved]:
     """By class, instances of a run that never had a host."""
-    return unserved(result.requests if result.instances is None else result.instances, workload, hosts)
+    columns = result.requests if result.instances is None else result.instances
+    return unserved(columns, considered(workload, config), hosts)
 
 
 def totals(result: RunResult) -> dict[str, Any]:

@@ -65,7 +65,7 @@ class Pieces:
         done, last = 0, -np.inf
         terms = self.tables["constraints"].values
         try:
-            for piece in _pieces(_opened(self.path), self.classes, self.tables):
+            for piece in _pieces(_opened(self.path, self.classes), self.classes, self.tables):
                 done += len(piece)
                 changed = done > self.rows or piece.admission[0] < last or not _is_plain(piece)
                 if changed or len(piece.terms) != len(terms):
@@ -91,7 +91,7 @@ def in_pieces(path: Path, classes: tuple[ServiceClass, ...], tell: Tell = lambda
     try:
         if kind not in (".csv", ".parquet") or (kind == ".csv" and path.stat().st_size <= SMALL_BYTES):
             raise NotInPiecesError
-        file = _opened(path)
+        file = _opened(path, classes)
         if kind == ".parquet" and file.rows <= SMALL_ROWS:
             raise NotInPiecesError
         return _looked_through(path, file, classes, tell)
@@ -115,8 +115,8 @@ def _looked_through(path: Path, file: TableFile, classes: tuple[ServiceClass, ..
     return Pieces(path, classes, rows, known)
 
 
-def _opened(path: Path) -> TableFile:
-    return tables.opened(path, StreamedCsvFile)
+def _opened(path: Path, classes: tuple[ServiceClass, ...]) -> TableFile:
+    return tables.opened(path, classes, StreamedCsvFile)
 
 
 def _pieces(file: TableFile, classes: tuple[ServiceClass, ...], known: Tables) -> Iterator[Workload]:

@@ -1,4 +1,5 @@
-"""How contended each interval was, and how fair policies were then (da Silva et al. 2020, section 5.2, figure 9).
+"""How contended each interval was, and how fair policies were then (da Silva et al. 2020, figure 9 and
+the text before it, behind section 5.2; Farias's thesis, section 6.3).
 
 ``intervals`` is intervals.parquet of a run with ``--intervals 600`` (docs/results.md).
 """
@@ -17,7 +18,7 @@ LEVELS = ("none", "low", "medium", "high")
 WHOLE = 1.0 - 1e-9
 """From here on an availability is 100 %."""
 FAIRNESS = ("availability_min", "fulfilment", "availability_gini")
-"""The three metrics of da Silva et al. 2020, section 5.2."""
+"""The three metrics of figure 9 (thesis: figure 6.4)."""
 
 
 def contention_levels(intervals: pa.Table, classes: Sequence[ServiceClass]) -> pa.Table:

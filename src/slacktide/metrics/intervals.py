@@ -1,4 +1,4 @@
-"""How each class fares in every interval of a run (da Silva et al. 2020, section 5.2)."""
+"""How each class fares in every interval of a run (da Silva et al. 2020, before figure 9)."""
 
 from __future__ import annotations
 

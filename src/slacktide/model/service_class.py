@@ -101,10 +101,13 @@ class ServiceClass:
         if self.tiers is None:
             object.__setattr__(self, "tiers", default_tiers(self.slo))
 
-    @property
-    def limit(self) -> float:
-        """The largest preemption overhead C at which an instance may still be preempted by its peers."""
-        return 1.0 - self.slo if self.overhead_limit is None else self.overhead_limit
+    def limit_or(self, setting: float | None, added: float) -> float:
+        """The largest preemption overhead C at which an instance may still be preempted by its peers.
+
+        ``setting`` is that of classes that name none (``None``: ``1 - slo``), ``added`` comes on top of every one.
+        """
+        own = setting if self.overhead_limit is None else self.overhead_limit
+        return min(max((1.0 - self.slo if own is None else own) + added, 0.0), 1.0)
 
     def alpha_or(self, setting: float) -> float:
         """Its ``alpha``, or that of the settings, which its own takes the place of."""

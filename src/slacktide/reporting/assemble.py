@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from slacktide.reporting import answer, over_time, promises, reduce, scores, totals, windows
+from slacktide.reporting import answer, as_published, over_time, promises, reduce, scores, totals, windows
 from slacktide.reporting.figure import Figure, Rows, Scene, drawn, where
 from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
 from slacktide.reporting.verdict import Verdict, amount, verdict
@@ -45,7 +45,7 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     found = members(experiment)
     scene = scene_of(found, experiment)
     resources = resources_of(found[0])
-    kept = reduce.Availabilities(scene)
+    kept, missed = reduce.Availabilities(scene), as_published.Violins()
     rows: Rows = []
     over_windows: Rows = []
     demand: Rows = []
@@ -58,6 +58,7 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
         with told(member, REQUESTS):
             check_numbers(table, [member.availability, *amounts])
             kept.add(member, table)
+            missed.add(member, table)
             mine = scores.of_run(member, table)
             rows += mine
         over_windows += windows.of_run(member)
@@ -72,10 +73,12 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     by_policy = [
         promises.availabilities(scores.table(kept.curves()), shown),
         promises.deficits(scores.table(bins), scores.table(sums), shown),
+        as_published.violins(scores.table(missed.rows(scene)), shown),
         *([windows.windows(scores.table(curves), came_to, shown)] if over_windows else []),
         *_penalties(rows, scene, shown),
         _fairness(found, scene, shown),
         *_over_time(found, shown),
+        *_passes(found, shown),
         _preemptions(rows, scene, shown),
     ]
     noted = [replace(one, notes=(*note, *one.notes)) for one in by_policy]
@@ -177,6 +180,11 @@ def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
             reading="How many instances were preempted in each interval, mean over seeds.",
         ),
     ]  # fmt: skip
+
+
+def _passes(found: list[Member], shown: Scene) -> list[Figure]:
+    rows = as_published.passes_of(found)
+    return [as_published.passes(scores.table(rows), shown)] if rows else []
 
 
 def _preemptions(rows: Rows, scene: Scene, shown: Scene) -> Figure:

@@ -34,6 +34,8 @@ OF_QOS = (
     "policy.victim_order",
     "policy.victims",
     "policy.overhead_scope",
+    "policy.overhead_limit",
+    "policy.added_overhead",
 )
 UNUSED = {"priority": (*OF_QOS, "policy.queue_limit"), "qos-driven": ("policy.queue_limit",)}
 """Settings of which the policy of this name takes no notice, whatever they say."""

@@ -18,6 +18,7 @@ KEYS = (
     "availability",
     r"pairs-\d+",
     "deficits",
+    "violins",
     "windows",
     "penalties",
     "increments",
@@ -25,6 +26,7 @@ KEYS = (
     "queue",
     "operations",
     "preemptions-over-time",
+    "passes",
     "preemptions",
 )
 """Of all figures that a report may have, in their order (docs/report.md)."""

@@ -23,6 +23,7 @@ from slacktide.engine.journal.record import sessions
 from slacktide.engine.journal.replay import Report, carry_out, retrace
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.errors import InputError, Problem
+from slacktide.results import published_files
 
 LEVEL = 0.05
 """Of every test."""
@@ -75,6 +76,9 @@ def read(path: Path, accounting: Accounting = "always", at: float | None = None)
     """
     if (path / RESULTS).is_file():
         return _simulated(path / RESULTS, accounting)
+    if published_files.folder_has_them(path):
+        expected = "results of ours: 'slacktide trace results FOLDER WORKLOAD HOSTS --out DIR' makes them of such files"
+        raise InputError([Problem(str(path), 0, "", published_files.ALLOCATION, expected)])
     if not any(path.glob("session-*.json")):
         expected = f"a folder with {RESULTS} (of 'slacktide simulate --out'), or a record (of 'slacktide run --record')"
         raise InputError([Problem(str(path), 0, "", "", expected)])

@@ -27,6 +27,7 @@ from slacktide.qos.availability import TIMES
 from slacktide.qos.per_request import per_request
 from slacktide.qos.windows import worst_window
 from slacktide.sim import failures, startup
+from slacktide.sim.ignoring import considered
 from slacktide.sim.observing import Observer, Watch
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.startup import triggers
@@ -186,6 +187,7 @@ def _run(
     observe: Observer | None,
 ) -> RunResult:
     own = load(config, policy)
+    workload = considered(workload, config)
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
     tb = prepare(workload, hosts, config, own, record)

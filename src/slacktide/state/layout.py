@@ -248,8 +248,9 @@ def class_table(classes: Sequence[ServiceClass], config: Config, alike: bool = F
     for i, service in enumerate(classes):
         phi = float(on_grid(np.array(service.margin if margin is None else margin)))
         least = None if service.limits is None else service.limits.min_running
+        limit = service.limit_or(config.policy.overhead_limit, config.policy.added_overhead)
         one = table[i]
-        one["slo"], one["margin"], one["own_margin"], one["limit"] = service.slo, phi, phi, service.limit
+        one["slo"], one["margin"], one["own_margin"], one["limit"] = service.slo, phi, phi, limit
         one["alpha"] = float(on_grid(np.array(service.alpha_or(alpha))))
         one["late_below"] = alpha - one["alpha"] - savable
         one["slope"], one["whole"] = 1.0 / service.slo - 1.0, (1.0 / service.slo).is_integer()

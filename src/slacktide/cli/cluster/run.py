@@ -35,7 +35,9 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 @click.option(
     "--policy", metavar="NAME", shell_complete=completing.policies, help="qos-driven (default), priority or hybrid."
 )
-@click.option("--preset", metavar="NAME", help="Settings to start from: recommended (default) or published.")
+@click.option(
+    "--preset", metavar="NAME", help="Settings to start from: recommended (default), published or published-tuned."
+)
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file.")
 @SETTING
 @click.option("--record", type=FILE, metavar="DIR", help="Write down all that comes in and what is decided.")

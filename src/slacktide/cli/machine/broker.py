@@ -69,7 +69,8 @@ def broker(
 ) -> None:
     """Submits WORKLOAD to a cluster as Deployments and Jobs.
 
-    It does so at the workload's own times, and names their service classes.
+    It does so at the workload's own times, and names their service classes. A workload of the papers' own broker is
+    read, too (docs/formats.md).
 
     \b
       slacktide broker w.csv --kubeconfig ~/.kube/config --create-classes

@@ -32,7 +32,7 @@ SHORTEST = 1e-3
 )
 @click.option(
     "--preset", metavar="NAME", shell_complete=completing.presets,
-    help="Settings to start from: recommended (default) or published.",
+    help="Settings to start from: recommended (default), published or published-tuned.",
 )  # fmt: skip
 @click.option("--config", "config_file", type=FILE, help="Settings from a YAML, TOML or JSON file, or a manifest.json.")
 @SETTING
@@ -44,12 +44,17 @@ SHORTEST = 1e-3
     help="What happens to hosts: failures, what they have, who else is there. CSV: time,host,event.",
 )
 @click.option("--network", type=FILE, help="Where hosts and users are, round-trip times and images (YAML).")
+@click.option("--ignore", metavar="WHAT", help="constraints: as if nobody had conditions on hosts or neighbours.")
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @grouping_options
 @click.option(
     "--out", type=FILE, help="Write requests.parquet, instances.parquet (where there are) and manifest.json there."
 )
+@click.option(
+    "--format", "form", type=click.Choice(("parquet", "published")), default="parquet", show_default=True,
+    help="Of what --out gets: our tables, or the four result files of the papers' simulator.",
+)  # fmt: skip
 @click.option("--passes", is_flag=True, help="With --out: also passes.parquet, a row per scheduling pass.")
 @click.option("--events", is_flag=True, help="With --out: also events.parquet, a row per event.")
 @click.option(
@@ -69,6 +74,7 @@ def simulate(
     kind: str | None,
     approach: str | None,
     out: Path | None,
+    form: str,
     passes: bool,
     events: bool,
     intervals: float | None,
@@ -77,7 +83,7 @@ def simulate(
 ) -> None:
     """Simulates WORKLOAD on HOSTS: what was promised, what delivered.
 
-    Files are read by their suffix: .parquet, .csv, or .erl (the published Erlang terms).
+    Files are read by their suffix: .parquet, .csv (also the papers' broker's), or .erl (the published Erlang terms).
 
     \b
       slacktide simulate w.parquet h.parquet --end 3600                     the recommended settings
@@ -86,6 +92,7 @@ def simulate(
       slacktide simulate w.parquet h.parquet --set policy.patience=30 --set qos.startup=always
       slacktide simulate w.erl h.erl --hot hot.erl --cold cold.erl --end 3600 --out results --passes
       slacktide simulate w.erl h.erl --config results/manifest.json         the same run again
+      slacktide simulate w.erl h.erl --preset published --out log --format published
       slacktide simulate w.csv h.csv --policy mine.py:Mine                  a policy of your own
       slacktide simulate w.erl h.erl --group-by job --approach aggregated   a job's rows are one request
 
@@ -99,6 +106,8 @@ def simulate(
     give_back()
     if (passes or events or intervals is not None) and out is None:
         raise click.UsageError("--passes, --events and --intervals write files: name a directory with --out")
+    if form == "published" and (out is None or passes or events or intervals is not None):
+        raise click.UsageError("--format published needs --out, and has no --passes, --events and --intervals of ours")
     if intervals is not None and not SHORTEST <= intervals < float("inf"):
         raise click.UsageError(f"--intervals {intervals:g}: expected seconds, {SHORTEST:g} or more")
     config = settings.load(config_file, preset, [*words, *option_words(named)])
@@ -108,7 +117,7 @@ def simulate(
     if out is not None:
         check_target(out, RESULT_FILES)
     requests, machines = _read(workload, hosts, config, grouping)
-    asked = Asked(passes=passes, events=events, intervals=intervals)
+    asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
@@ -167,7 +176,7 @@ def _report(workload: Workload, hosts: Hosts, config: Config, result: RunResult,
         "peak_rss_mb": process.peak_rss_mb(),
         "wall_seconds": process.wall_seconds(),
     }
-    never = unserved_of(workload, hosts, result)
+    never = unserved_of(workload, hosts, config, result)
     delays = delays_of(workload, hosts, config, result)
     seen = []
     if delays is not None:

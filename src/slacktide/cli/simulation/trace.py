@@ -81,6 +81,7 @@ def convert(
     \b
       slacktide trace convert google2011 clusterdata-2011-2 --out google
       slacktide trace convert openb pods.csv nodes.csv --out openb --set capacity=0.9
+      slacktide trace convert broker workload-broker.csv --set hosts=20 --out broker
       slacktide trace convert swf log.swf.gz --map "0=gold,1-3=silver,*=bronze" --out log
     """
     needs("polars")
@@ -143,6 +144,50 @@ def _convert(
             click.echo(f"left out: {count(number)} {why}")
     for note in found.notes:
         click.echo(note)
+
+
+@trace.command()
+@click.argument("folder", type=FILE)
+@click.argument("workload", type=FILE)
+@click.argument("hosts", type=FILE)
+@click.option("--out", type=FILE, required=True, help="The directory to write the tables of a run into.")
+@click.option("--policy", default="qos-driven", show_default=True, help="Under which it was run; the manifest says it.")
+@CONFIG
+@AS_JSON
+def results(
+    folder: Path, workload: Path, hosts: Path, out: Path, policy: str, config_file: Path | None, as_json: bool
+) -> None:
+    """Makes result files of the papers' simulator results of ours, which other commands read.
+
+    FOLDER holds the four files (allocation, preemption, termination, waiting queue), the authors' or those of
+    'simulate --format published'; WORKLOAD and HOSTS are what was run.
+
+    \b
+      slacktide trace results published-simulator-qos workload.erl hosts-20.erl --out theirs
+      slacktide simulate workload.erl hosts-20.erl --preset published --end 3599 --out ours
+      slacktide validate theirs ours --accounting restart
+      slacktide dashboard theirs
+    """
+    import sys
+
+    from slacktide import settings as settings_of
+    from slacktide.cli.text import count
+    from slacktide.experiment.published_results import as_results
+    from slacktide.inputs import align, read_hosts, read_workload
+
+    config = settings_of.load(config_file, "published", [f"policy.name={policy}"])
+    requests, machines = align(
+        read_workload(workload, classes=config.classes), read_hosts(hosts),
+        workload_file=str(workload), hosts_file=str(hosts),
+    )  # fmt: skip
+    found = as_results(folder, out, requests, machines, config, [workload, hosts], ["slacktide", *sys.argv[1:]])
+    if as_json:
+        tell_manifest(out / "manifest.json")
+        return
+    told = f"{count(found['requests'])} requests, {count(found['placements'])} placements, "
+    click.echo(f"{out}: {told}{count(found['preemptions'])} preemptions in {count(found['passes'])} passes")
+    if found["without_startups"]:
+        click.echo("the files do not say how long starts took: 0 s is taken")
 
 
 @trace.command()

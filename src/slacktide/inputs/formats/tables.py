@@ -17,6 +17,7 @@ from slacktide.inputs.columns.column_batch import ColumnBatch, is_text
 from slacktide.inputs.columns.terms import EXPECTED_ATTRIBUTES, EXPECTED_CONSTRAINTS, parse_attributes
 from slacktide.inputs.columns.texts import TEXTS, Tables
 from slacktide.inputs.columns.workload import WorkloadColumns
+from slacktide.inputs.formats import broker_csv
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
@@ -48,7 +49,7 @@ class TableFile(Protocol):
 
 def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
     """A workload from CSV or Parquet, its columns in files where it ``rests``; raises :class:`InputError`."""
-    return workload_of(opened(path), classes, rests)
+    return workload_of(opened(path, classes), classes, rests)
 
 
 def workload_of(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
@@ -118,8 +119,10 @@ def hosts_of(file: TableFile) -> Hosts:
     )
 
 
-def opened(path: Path, of_csv: type[CsvFile] = CsvFile) -> TableFile:
-    """A workload's file; raises :class:`InputError` where its columns are not those of one."""
+def opened(path: Path, classes: tuple[ServiceClass, ...], of_csv: type[CsvFile] = CsvFile) -> TableFile:
+    """A workload's file, also one of the papers' broker; raises :class:`InputError` for other columns."""
+    if path.suffix.lower() == ".csv" and broker_csv.recognises(path):
+        return broker_csv.BrokerFile(path, broker_csv.Naming.of(classes))
     return _opened(path, header.WORKLOAD_REQUIRED, header.WORKLOAD_OPTIONAL, of_csv)
 
 

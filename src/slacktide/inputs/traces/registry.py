@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slacktide.inputs.generators.api import settled
-from slacktide.inputs.traces import azure_packing, azure_vm, google2011, google2019, openb, swf
+from slacktide.inputs.traces import azure_packing, azure_vm, broker, google2011, google2019, openb, swf
 from slacktide.inputs.traces.api import Converted, Job, Tell, Trace
 from slacktide.inputs.traces.mapping import ClassMap
 
 TRACES: dict[str, Trace] = {
-    one.TRACE.name: one.TRACE for one in (google2011, google2019, openb, azure_packing, azure_vm, swf)
+    one.TRACE.name: one.TRACE for one in (google2011, google2019, openb, azure_packing, azure_vm, swf, broker)
 }
 """Readers by name."""
 
