@@ -285,3 +285,33 @@ def test_a_used_up_budget_protects_as_far_as_the_setting_and_the_class_say(
         assert [one.name for one in place.lives() if one.gone is not None] == gone
         assert bool(place.node_of("needs")) == bool(gone)
         assert [one.name for one in place.lives() if one.marked is not None] == gone
+
+
+def test_who_is_more_important_takes_the_place_that_is_kept_for_another() -> None:
+    """While the victim of both takes its time; nobody else has to go, and the other one waits again."""
+    classes = [service_class("high", 0.99, 1), service_class("middle", 0.9, 2), service_class("low", 0.5, 3)]
+    with staged(classes, policy__name="priority", policy__min_running=0.0, kube__pass_budget=0) as place:
+        (node,) = place.nodes(1, cpu="2")
+        place.create("pods", low("victim", terminationGracePeriodSeconds=60))
+        place.ready("victim")
+        place.create("pods", pod("second", cpu="1500m", labels={CLASS: "middle"}))
+        place.until(lambda: nominated(place, "second") == node, "it has a place")
+        place.create("pods", pod("near", cpu="1500m", labels={CLASS: "high", "app": "x"}, affinity=_apart("x")))
+        place.create("pods", pod("equal", cpu="1500m", labels={CLASS: "middle"}))
+        place.create("pods", pod("large", cpu="2500m", labels={CLASS: "high"}))
+        place.wait(5.0)
+        assert nominated(place, "second") == node
+        place.create("pods", high("first"))
+        place.until(lambda: nominated(place, "first") == node and not nominated(place, "second"), "it changes hands")
+        assert place.now < (place.life("victim").told or 0.0) + 60
+        assert place.bound("first") == node
+        assert evicted(place) == ["victim"]
+        assert [one for one in ("second", "equal", "large") if place.node_of(one)] == []
+        place.until(lambda: place.events("FailedScheduling", "second"), "it is told why")
+        said = place.events("FailedScheduling", "second")
+        assert any("pod team/first, which is more important, takes its place" in one for one in said), said
+
+
+def _apart(app: str) -> Json:
+    term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
+    return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}

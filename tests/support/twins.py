@@ -700,6 +700,7 @@ TWINS: dict[str, str] = {
     "slo_status.startup_spent": "reference.state:Instance.ledger_at",
     "slo_status.add_startup": "reference.state:Instance.ledger_at",
     "request_ledger.together_at": "reference.requests:Request.joint",
+    "preemption_obstacles.first_place": "reference.policies:eligible",
     "preemption_obstacles.held": "reference.policies:eligible",
     "preemption_obstacles.metric_now": "reference.state:Instance.metric_at",
     "preemption_obstacles.obstacle": "reference.policies:Pass.eligible",

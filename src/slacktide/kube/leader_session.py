@@ -255,6 +255,9 @@ class LeaderSession(FeedListener):
             yield
         self._look_again(everybody=True)
         waiting = self._to_be_told()
+        for decision in self.actor.hand_over(waiting):
+            self._replica.on_decision(decision)
+            yield
         for at in range(0, len(waiting), TOGETHER):
             self._tell(waiting[at : at + TOGETHER])
             yield

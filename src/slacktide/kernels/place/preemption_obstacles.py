@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.feasible import disruption_budgets, disruption_limits, pod_groups
+from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots, pod_groups
 from slacktide.kernels.place import companions
 from slacktide.kernels.policies import in_force, qos_driven
 from slacktide.kernels.qos import request_ledger
@@ -64,6 +64,20 @@ def obstacles(tb: State, hosts: NDArray[np.int64], row: int, q_j: float, now: fl
 def held(tb: State, cls: int, q_j: float) -> bool:
     """Whether a pod of class ``cls`` and metric ``q_j`` may preempt nobody until it is below its margin; O(1)."""
     return bool(in_force.by_metric(tb) and qos_driven.can_wait(tb, cls, q_j))
+
+
+@entry
+def first_place(tb: State, hosts: NDArray[np.int64], rows: NDArray[np.int64], row: int, q_j: float, now: float) -> int:
+    """The first of the instances ``rows`` on ``hosts`` that the waiting pod ``row`` of metric ``q_j`` could preempt did
+    it run, or -1. None of them does yet, so that no budget and no limit protects it. O(instances of these hosts)."""
+    kind = whole(views.instances(tb)[row]["kind"])
+    cls = whole(views.kinds(tb)[kind]["cls"])
+    q_j = in_force.standing(tb, row, kind, q_j + request_ledger.shift_of(tb, row))
+    for i in range(len(rows)):
+        slot = views.slots(tb)[hosts[i], host_slots.slot_of(tb, hosts[i], rows[i])]
+        if obstacle(tb, slot, cls, q_j, now) == NOTHING:
+            return whole(i)
+    return whole(-1)
 
 
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from functools import partial
 from typing import Any
 
@@ -19,6 +19,7 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
 from slacktide.kube.act.gang_barrier import GangBarrier
+from slacktide.kube.act.handing_over import places_to_take
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.act.reservations import Nomination, Reservations, fits
 from slacktide.kube.act.second_look import take_free_nodes
@@ -149,6 +150,19 @@ class Actor:
         if everybody:
             self._look_at_groups()
         return found
+
+    def hand_over(self, waiting: Iterable[str]) -> Iterator[Decision]:
+        """After a pass: more important pods that wait take places kept for others (:mod:`.handing_over`)."""
+        engine, now = self.feed.engine, self.clock()
+        for uid, other, metric in places_to_take(engine, self.reservations, waiting, now):
+            host, pod = self.nominations[other].decision.host, self.feed.pods[uid]
+            name = "/".join(pod.namespaced_name)
+            self.give_up(other, f"pod {name}, which is more important, takes its place", at_once=True)
+            engine.nominated(uid, host, now)
+            decision = Decision(uid, host, metric)
+            LOG.info("pod %s takes the place of a less important one on node %s", name, host)
+            if self.carry_out(decision):
+                yield decision
 
     # -- pods of groups --------------------------------------------------------------------------------------------
 
