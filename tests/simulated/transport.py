@@ -64,15 +64,21 @@ class Stream:
     async def iter_any(self) -> AsyncIterator[bytes]:
         while True:
             try:
-                async with asyncio.timeout(self._silence):
-                    found = await self._watch.told.get()
-            except TimeoutError:
-                raise aiohttp.SocketTimeoutError("no byte came") from None
+                found = self._watch.told.get_nowait()
+            except asyncio.QueueEmpty:
+                found = await self._next()
             if found is None:
                 return
             if isinstance(found, Exception):
                 raise aiohttp.ClientOSError(str(found))
             yield found
+
+    async def _next(self) -> bytes | Exception | None:
+        try:
+            async with asyncio.timeout(self._silence):
+                return await self._watch.told.get()
+        except TimeoutError:
+            raise aiohttp.SocketTimeoutError("no byte came") from None
 
 
 class NoStream(Response):
@@ -109,8 +115,7 @@ class Session:
                     body = written.body
                 elif data is not None:
                     body = data if isinstance(data, bytes) else data.read()
-                query = dict(parse_qsl(url.raw_query_string, keep_blank_values=True))
-                sent = Request(method, url.raw_path, query, body, headers["Content-Type"])
+                sent = Request(method, url.raw_path, _query(url), body, headers["Content-Type"])
                 return Response(await self._wire.exchange(sent))
         except ConnectionResetError as error:
             raise aiohttp.ClientOSError(str(error)) from None
@@ -129,7 +134,7 @@ class Session:
         timeout: aiohttp.ClientTimeout = _["timeout"]
         if self._wire.dead:
             raise aiohttp.ClientConnectionError("the process is dead")
-        query = dict(parse_qsl(url.raw_query_string, keep_blank_values=True))
+        query = _query(url)
         target = target_of(url.raw_path)
         asked = Request("GET", url.raw_path, {"limit": "1"}, b"", headers["Content-Type"])
         try:
@@ -143,6 +148,10 @@ class Session:
         self.watches.append(watch)
         watch.begin()
         return Stream(watch, timeout.sock_read)
+
+
+def _query(url: URL) -> dict[str, str]:
+    return dict(parse_qsl(url.raw_query_string, keep_blank_values=True)) if url.raw_query_string else {}
 
 
 class SimulatedConnection(Connection):
