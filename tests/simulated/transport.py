@@ -24,6 +24,9 @@ SERVER = "http://127.0.0.1:6443"
 CONNECTING = (0.0, 0.005)
 SLOWLY_CONNECTING = (0.1, 12.0)
 """Seconds until a connection is there, before the first byte is written."""
+LEASELESS_SLOW = 0.3
+"""So many connections take long while a process cannot renew its lease: so that of what it may still send some is to be
+written when somebody else leads."""
 
 
 class Written:
@@ -126,7 +129,8 @@ class Session:
 
     async def _connected(self) -> None:
         subject = f"connections of {self._wire.actor.name}"
-        is_slow = self._chance.happens(subject, self._wire.weather.slow / 3)
+        slow = LEASELESS_SLOW if self._wire.leaseless else self._wire.weather.slow / 3
+        is_slow = self._chance.happens(subject, slow)
         await asyncio.sleep(self._chance.between(subject, *(SLOWLY_CONNECTING if is_slow else CONNECTING)))
 
     async def get(self, url: URL, *, headers: dict[str, str], **_: Any) -> Any:
