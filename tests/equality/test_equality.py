@@ -18,7 +18,7 @@ from slacktide.sim.startup import delays
 from support.clusters import POLICIES_WITH_RULES, cluster
 from support.runs import compare, core, everything, twin
 
-CLUSTERS = 300
+CLUSTERS = 200
 
 MIDDLE = 18
 
@@ -171,7 +171,7 @@ def test_core_and_twin_agree_on_priorities_within_ranks(several: bool, triage: b
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_where_classes_start_apart(several: bool, triage: bool, tmp_path: Path) -> None:
     differs = preempting = 0
-    for seed in range(8700, 8740):
+    for seed in range(8700, 8718):
         one = cluster(seed, several=several, neighbours=seed % 4 == 0).starting_apart()
         one = one.windowed() if seed % 3 == 0 else one
         one = one.triaged() if triage else one
@@ -182,8 +182,8 @@ def test_core_and_twin_agree_where_classes_start_apart(several: bool, triage: bo
         preempting += result.preemptions > 0
         alike = tuple(replace(promised, alpha=None) for promised in one.workload.classes)
         differs += outcome.decisions != twin(replace(one, workload=replace(one.workload, classes=alike))).decisions
-    assert preempting >= 10, "clusters without contention prove little"
-    assert differs >= 5, "start-up times that change nothing prove little"
+    assert preempting >= 4, "clusters without contention prove little"
+    assert differs >= 1, "start-up times that change nothing prove little"
 
 
 @pytest.mark.uncompiled
@@ -208,15 +208,15 @@ def test_core_and_twin_agree_under_triage_on_larger_clusters(
     several: bool, neighbours: bool, resizes: bool, tmp_path: Path
 ) -> None:
     preempting = 0
-    for seed in range(60):
+    for seed in range(30):
         one = cluster(seed, 6, 30, several=several, neighbours=neighbours, resizes=resizes).triaged()
         result = core(one, tmp_path)
         difference = compare(result, twin(one))
         assert difference is None, f"cluster({seed}, 6, 30, {several}, {neighbours}, {resizes}).triaged(): {difference}"
-        if seed < 20:
+        if seed < 10:
             assert everything(core(one.naively(), tmp_path)) == everything(result), f"cluster({seed}, 6, 30, ...)"
         preempting += result.preemptions > 0
-    assert preempting >= 10, "clusters without contention prove little"
+    assert preempting >= 4, "clusters without contention prove little"
 
 
 @pytest.mark.uncompiled
