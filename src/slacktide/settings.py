@@ -328,7 +328,7 @@ def _with_word(config: Config, word: str) -> Config:
     value = _read(text.strip(), kind)
     try:
         value = msgspec.convert(value, types)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:  # the latter: bytes of a command that are no UTF-8
         raise ConfigError(f"setting {name}: found {value!r}, expected {kind.words(value)}") from error
     return dataclasses.replace(config, **{section: dataclasses.replace(getattr(config, section), **{key: value})})
 

@@ -301,5 +301,5 @@ def test_memory_stays_flat_while_it_plays(page: Any, served: Served) -> None:
     pass_over(range(0, 1000, 100))
     before = heap()
     for _ in range(3):
-        pass_over(range(0, 1000, 100))
+        pass_over(range(0, 1000, 250))
     assert heap() < 1.3 * before + 1e6

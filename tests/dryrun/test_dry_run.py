@@ -25,7 +25,7 @@ from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import POD, Identity, Pod, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
-from support import made_objects
+from support import made_objects, virtual_time
 
 """Whatever the scheduler's account asks for is written down."""
 
@@ -37,7 +37,7 @@ def settings() -> Config:
 
 
 class Scene:
-    """A shadow with two nodes of one core, told by hand; starts take ``startup`` seconds."""
+    """A shadow with two nodes of one core, told by hand; starts take ``startup`` seconds of the loop's clock."""
 
     def __init__(self, startup: float = 0.05) -> None:
         self.woken = 0
@@ -96,7 +96,7 @@ def played(play: Callable[[Scene], Any]) -> Callable[[], None]:
         async def main() -> None:
             await play(Scene())
 
-        asyncio.run(main())
+        virtual_time.run(main)
 
     test.__doc__ = play.__doc__
     return test

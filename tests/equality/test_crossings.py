@@ -27,8 +27,8 @@ def crossing(one: Cluster) -> Cluster:
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MADE)
 def test_core_and_twin_agree(made: str, tmp_path: Path) -> None:
-    clusters = (crossing(MADE[made](seed)) for seed in range(30))
-    assert agreed(clusters, f"crossings, {made}", tmp_path) >= 10, "clusters without victims prove little"
+    clusters = (crossing(MADE[made](seed)) for seed in range(15))
+    assert agreed(clusters, f"crossings, {made}", tmp_path) >= 4, "clusters without victims prove little"
 
 
 @pytest.mark.uncompiled

@@ -11,7 +11,7 @@ from slacktide.kernels import builtin
 from support.edges import edge
 from support.runs import compare, core, twin
 
-CLUSTERS = 120
+CLUSTERS = 70
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_core_and_twin_agree_on_clusters_at_the_edge(kind: str, tmp_path: Path) 
         assert difference is None, f"edge({seed}, {kind}): {difference}"
         seen["preempts"] += result.preemptions > 0
         seen[f"{one.config.policy.name} {one.config.policy.score}"] += result.placements > 5
-    assert seen["preempts"] >= 20, "clusters without contention prove little"
+    assert seen["preempts"] >= 10, "clusters without contention prove little"
     assert len(seen) > 12, seen
 
 

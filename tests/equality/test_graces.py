@@ -15,7 +15,7 @@ from support.clusters import Cluster, cluster
 from support.runs import agreed, core
 from support.small import BRONZE, GOLD, Request, machines, small
 
-CLUSTERS = 70
+CLUSTERS = 35
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ def test_core_and_twin_agree_where_victims_take_their_time(kind: str, tmp_path: 
     of = {"several": kind == "requests", "neighbours": kind == "neighbours", "resizes": kind == "resizes"}
     clusters = (cluster(seed, graces=True, amounts=kind == "amounts", **of) for seed in range(CLUSTERS))
     preempting = agreed(clusters, f"graces, {kind}", tmp_path)
-    assert preempting >= 20, "clusters without victims prove little"
+    assert preempting >= 8, "clusters without victims prove little"
 
 
 @pytest.mark.uncompiled

@@ -15,7 +15,7 @@ from support.clusters import HostEvent, cluster
 from support.runs import compare, core, twin
 from support.small import BRONZE, GOLD, Request, machines, small
 
-CLUSTERS, WITH_MARKS = 70, 30
+CLUSTERS, WITH_MARKS = 35, 15
 
 
 @pytest.mark.slow
@@ -30,8 +30,8 @@ def test_core_and_twin_agree_where_amounts_change(kind: str, tmp_path: Path) -> 
         assert difference is None, f"cluster({seed}, amounts, {kind}): {difference}"
         seen["preempts"] += result.preemptions > 0
         seen["places"] += result.placements > 5
-    assert seen["preempts"] >= 7, "clusters without contention prove little"
-    assert seen["places"] >= 35
+    assert seen["preempts"] >= 3, "clusters without contention prove little"
+    assert seen["places"] >= 12
 
 
 @pytest.mark.slow

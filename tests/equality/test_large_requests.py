@@ -17,20 +17,20 @@ CROWDS = 600
 PER_HOST = 4
 
 
-@pytest.mark.parametrize("first", range(0, CROWDS, 200))
+@pytest.mark.parametrize("first", range(0, CROWDS, 300))
 def test_what_hosts_are_told_of_large_requests_changes_no_decision(first: int, tmp_path: Path) -> None:
     saved = 0
-    for seed in range(first, first + 200):
+    for seed in range(first, first + 100):
         one = crowd(seed)
         told, leeway = core(one.telling(ALWAYS), tmp_path), core(one.telling(WHERE_IT_MATTERS), tmp_path)
         assert everything(leeway) == everything(told), f"crowd({seed})"
         saved += leeway.operations < told.operations
-    assert saved >= 50, "a leeway that saves nothing is not being tested"
+    assert saved >= 25, "a leeway that saves nothing is not being tested"
 
 
 @pytest.mark.parametrize("triaged", [False, True], ids=["as drawn", "triaged"])
 def test_nor_on_clusters_of_every_kind(triaged: bool, tmp_path: Path) -> None:
-    for seed in range(2800, 2950):
+    for seed in range(2800, 2860):
         one = cluster(seed, several=True, neighbours=seed % 5 == 4)
         one = (one.triaged() if triaged else one).with_(policy={"cost": "fewest-victims"})
         told, leeway = core(one.telling(ALWAYS), tmp_path), core(one.telling(WHERE_IT_MATTERS), tmp_path)
@@ -66,7 +66,7 @@ def test_core_and_twin_agree_on_many_crowds(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("cost", ["fewest-victims", "slack"])
 def test_a_heap_of_hosts_finds_what_a_search_of_all_finds(cost: str, tmp_path: Path) -> None:
-    for seed in range(CROWDS, CROWDS + 200):
+    for seed in range(CROWDS, CROWDS + 70):
         one = crowd(seed, hosts=30, size=60).with_(policy={"cost": cost})
         plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"crowd({seed}, 30, 60), {cost}"

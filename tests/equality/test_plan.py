@@ -53,10 +53,10 @@ def agree(one: Cluster, made: str, seen: Counter[str], folder: Path) -> RunResul
 @pytest.mark.parametrize("victims", ["same-pass", "next-pass"])
 def test_core_and_twin_agree_on_shortages(name: str, victims: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(30):
+    for seed in range(10):
         one = shortage(seed).with_(policy={"name": name, "victims": victims})
         agree(one, f"shortage({seed}), {name}, {victims}", seen, tmp_path)
-    assert min(seen.values()) >= 8, f"clusters without shortage prove little: {seen}"
+    assert min(seen.values()) >= 3, f"clusters without shortage prove little: {seen}"
 
 
 @pytest.mark.uncompiled
@@ -81,20 +81,20 @@ def test_core_and_twin_agree_on_a_few_small_clusters(several: bool, tmp_path: Pa
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_on_random_clusters(several: bool, kind: str, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(1000, 1060):
+    for seed in range(1000, 1030):
         asked: dict[str, Any] = {} if kind == "plain" else {kind: True}
         one = cluster(seed, 4, 20, several=several, **asked).planned()
         agree(one, f"cluster({seed}, 4, 20, {several}, {kind}).planned()", seen, tmp_path)
-    assert min(seen.values()) >= 6, f"clusters without shortage prove little: {seen}"
+    assert min(seen.values()) >= 2, f"clusters without shortage prove little: {seen}"
 
 
 @pytest.mark.slow
 def test_core_and_twin_agree_on_middle_clusters(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(20):
+    for seed in range(10):
         agree(cluster(seed, 40, 150, several=seed % 2 == 0).planned(), f"cluster({seed}, 40, 150)", seen, tmp_path)
         agree(shortage(seed, 60), f"shortage({seed}, 60)", seen, tmp_path)
-    assert min(seen.values()) >= 8, f"clusters without shortage prove little: {seen}"
+    assert min(seen.values()) >= 4, f"clusters without shortage prove little: {seen}"
 
 
 def test_what_saves_work_changes_no_decision(tmp_path: Path) -> None:

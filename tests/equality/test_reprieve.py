@@ -13,7 +13,7 @@ from support.clusters import cluster
 from support.runs import compare, core, twin
 from support.small import BRONZE, GOLD, Request, machines, small
 
-CLUSTERS = 28
+CLUSTERS = 14
 KINDS: dict[str, dict[str, Any]] = {
     "rows": {},
     "requests": {"several": True},
@@ -36,7 +36,7 @@ def test_core_and_twin_agree(kind: str, tmp_path: Path) -> None:
             difference = compare(core(one, tmp_path), twin(one))
             assert difference is None, f"cluster({seed}, {kind}), reprieve {one is spares}: {difference}"
         seen["spares"] += compare(core(spares, tmp_path), twin(takes_all)) is not None
-    assert seen["spares"] >= CLUSTERS / 40, "clusters in which nobody is spared prove little"
+    assert seen["spares"] >= 1, "clusters in which nobody is spared prove little"
 
 
 @pytest.mark.uncompiled

@@ -36,7 +36,7 @@ def without_windows(one: Cluster) -> Cluster:
 @pytest.mark.parametrize("triage", [False, True], ids=["share", "triage"])
 def test_core_and_twin_agree_on_requests_with_windows(neighbours: bool, triage: bool, tmp_path: Path) -> None:
     differs = 0
-    for seed in range(9000, 9030):
+    for seed in range(9000, 9015):
         one = cluster(seed, largest=3, requests=14, several=True, neighbours=neighbours).windowed()
         one = one.triaged() if triage else one
         outcome = twin(one)
@@ -54,7 +54,7 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
     gang: bool, triage: bool, neighbours: bool, tmp_path: Path
 ) -> None:
     preempting = 0
-    for seed in range(25):
+    for seed in range(14):
         one = cluster(seed, several=True, neighbours=neighbours).windowed().with_(policy={"gang": gang})
         one = one.triaged() if triage else one
         result = core(one, tmp_path)
@@ -63,7 +63,7 @@ def test_core_and_twin_agree_on_larger_clusters_with_windows(
             f"cluster({seed}, several=True, neighbours={neighbours}), {gang}, {triage}: {difference}"
         )
         preempting += result.preemptions > 0
-    assert preempting >= 4, "clusters without contention prove little"
+    assert preempting >= 2, "clusters without contention prove little"
 
 
 def test_what_saves_work_changes_no_decision_of_requests_with_windows(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_request_is_judged_by_its_worst_window(tmp_path: Path) -> None:
     assert min(seen[what] for what in ("others", "lost some")) >= 20, seen
 
 
-@pytest.mark.parametrize("seed", [33, 70, 139, 156])
+@pytest.mark.parametrize("seed", [33, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (139,))])
 def test_core_and_twin_agree_where_outages_become_one(seed: int, tmp_path: Path) -> None:
     restless = {"patience": 0.0, "preempt_when": "better", "name": "qos-driven", "overhead_scope": "none"}
     one = cluster(seed, 3, 24, several=True).windowed()
@@ -148,14 +148,14 @@ def test_core_and_twin_agree_where_outages_become_one(seed: int, tmp_path: Path)
 
 def test_what_hosts_are_told_of_large_requests_with_windows_changes_no_decision(tmp_path: Path) -> None:
     saved = 0
-    for seed in range(150):
+    for seed in range(60):
         one = crowd(seed).windowed()
         one = one.triaged() if seed % 3 == 0 else one
         told = core(one.telling(10**6), tmp_path)
         leeway = core(one.telling(1), tmp_path)
         assert everything(leeway) == everything(told), f"crowd({seed}).windowed()"
         saved += leeway.operations < told.operations
-    assert saved >= 15, "a leeway that saves nothing is not being tested"
+    assert saved >= 6, "a leeway that saves nothing is not being tested"
 
 
 @pytest.mark.uncompiled

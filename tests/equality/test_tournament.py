@@ -127,7 +127,6 @@ def overcommitted(seed: int, hosts: int, count: int, policy: str) -> Cluster:
     ("policy", "seed", "size"),
     [
         *((policy, seed, 40) for policy in POLICIES for seed in (2, 3, 5, 8)),
-        pytest.param("priority", 3, 12, marks=pytest.mark.uncompiled),
         pytest.param("share", 6, 12, marks=pytest.mark.uncompiled),
     ],
 )

@@ -15,7 +15,7 @@ from support.clusters import Cluster, cluster
 from support.runs import agreed, compare, core, twin
 from support.small import BRONZE, GOLD, Request, machines, small
 
-CLUSTERS = 70
+CLUSTERS = 35
 
 
 @pytest.mark.slow
@@ -25,7 +25,7 @@ def test_core_and_twin_agree_where_instances_are_unready(kind: str, tmp_path: Pa
     of = {"several": kind == "requests", "neighbours": kind == "neighbours", "graces": every, "amounts": every}
     clusters = (cluster(seed, spells=True, **of) for seed in range(CLUSTERS))
     preempting = agreed(clusters, f"spells, {kind}", tmp_path)
-    assert preempting >= 20, "clusters without contention prove little"
+    assert preempting >= 8, "clusters without contention prove little"
 
 
 @pytest.mark.uncompiled

@@ -10,7 +10,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from slacktide import drawing
 from slacktide.cli import main
+from slacktide.experiment import curve
 from slacktide.experiment.goals import Goal
 from slacktide.experiment.grid import FromFile, Grid, WorkloadEntry
 from slacktide.experiment.planning import WORKLOAD, Answer, Question, _likely
@@ -38,6 +40,14 @@ def plan(folder: Path, *words: str, end: int = 600) -> dict[str, Any]:
     found = json.loads((folder / "plan" / "plan.json").read_text())
     assert isinstance(found, dict)
     return found
+
+
+@pytest.fixture
+def undrawn(in_process: None, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: ARG001
+    """For tests that ask for the numbers of a plan: to draw one takes ten times as long as its runs."""
+    monkeypatch.setattr(curve, "drawn", lambda *_: None)
+    for name, nothing in (("svg", ""), ("alone", ""), ("png", b""), ("pdf", b"")):
+        monkeypatch.setattr(drawing, name, lambda *_, nothing=nothing, **__: nothing)
 
 
 def test_23_endless_requests_of_which_a_host_takes_4_need_6_hosts(tmp_path: Path) -> None:
@@ -73,7 +83,7 @@ def test_23_endless_requests_of_which_a_host_takes_4_need_6_hosts(tmp_path: Path
     assert all(one.folder is not None for one in runs)
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("undrawn")
 def test_a_target_below_1_needs_as_many_places_as_it_says(tmp_path: Path) -> None:
     # Half of 20 bronze requests are 10; with 10 gold ones that come first these are 20 places, 5 hosts of 4.
     workload(tmp_path, ("gold", 10), ("bronze", 20))
@@ -83,7 +93,7 @@ def test_a_target_below_1_needs_as_many_places_as_it_says(tmp_path: Path) -> Non
     assert (one["hosts"], one["fails"]) == (5, 4)
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("undrawn")
 def test_a_budget_is_met_where_what_is_owed_is_no_more(tmp_path: Path) -> None:
     # Who does not run by the end of 100 s, admitted at t, is owed D (1 - t...) * 2 of its CPU: the last of 5 gold
     # requests (admitted at 4 s) on 4 places 1.0 * 96 s * (1 + 1.0) = 192 cpu-seconds.
@@ -94,7 +104,7 @@ def test_a_budget_is_met_where_what_is_owed_is_no_more(tmp_path: Path) -> None:
         assert (one["hosts"], one["fails"]) == (count, count - 1)
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("undrawn")
 def test_a_mix_grows_in_proportion(tmp_path: Path) -> None:
     # Kinds of 1 and 3 cores stand in turn: 4 cores for every two hosts.
     workload(tmp_path, ("silver", 12))
@@ -118,7 +128,7 @@ def test_a_target_that_no_number_of_hosts_meets_is_told_at_once(
     assert not (tmp_path / "p" / "experiment.json").exists()
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("undrawn")
 def test_what_is_not_met_with_the_most_hosts_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     workload(tmp_path, ("gold", 9))
     hosts(tmp_path, 1)
@@ -150,7 +160,7 @@ def test_wrong_words_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert told in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("in_process")
+@pytest.mark.usefixtures("undrawn")
 def test_rows_of_a_job_can_be_one_request(tmp_path: Path) -> None:
     # A job of four that is measured by all of its instances at once needs four places, as the rows alone do; its
     # fulfilment is that of one request.

@@ -86,13 +86,13 @@ def check(name: str, text: str, spec: Json) -> None:
 
 @pytest.mark.parametrize("name", ["disruptions", "cooldown", "min-running", "slo"])
 @pytest.mark.parametrize("spec", CLASSES, ids=str)
-@settings(max_examples=40)
+@settings(max_examples=15)
 @given(some.data())
 def test_both_refuse_the_same(name: str, spec: Json, data: some.DataObject) -> None:
     check(name, data.draw(ANNOTATIONS[name]), spec)
 
 
-@settings(max_examples=200)
+@settings(max_examples=100)
 @given(ANNOTATIONS["hours"], some.sampled_from(CLASSES))
 @example("Sun 03:00-03:01", {})
 @example("Sat,Sun 00:00-24:00", {})

@@ -180,12 +180,8 @@ def test_alerts_fire_when_they_must_and_not_otherwise(fire: Fire, name: str) -> 
 ANY: dict[str, tuple[list[Json], int, Alarms]] = {
     name: SCENES[name]
     for name in (
-        "nothing is lost",
         "a little more than 14.4 times too much",
-        "a little less",
-        "it is over for ten minutes",
         "more than the promise allows, for three days",
-        "the workload's own fault",
         "a class without series of workloads",
         "a class with series of workloads",
     )

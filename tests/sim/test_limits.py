@@ -192,7 +192,7 @@ def test_an_epoch_is_an_instant(epoch: str, tmp_path: Path) -> None:
 def test_a_class_of_its_own_changes_nothing_but_its_limits(tmp_path: Path) -> None:
     """A workload file says so that some requests are stricter: classes that are alike are told apart by nobody."""
     differs = 0
-    for seed in range(3000, 3030):
+    for seed in range(3000, 3010):
         one = cluster(seed, requests=25, several=seed % 2 == 1)
         classes, code = one.workload.classes, one.workload.service_class.copy()
         odd = (one.workload.ids if one.workload.request is None else one.workload.request) % 2 == 1
@@ -210,4 +210,4 @@ def test_a_class_of_its_own_changes_nothing_but_its_limits(tmp_path: Path) -> No
         gone = [row for *_, victims in decisions_of(found) for row in victims]
         assert not odd[gone].any()
         differs += decisions_of(found) != plain
-    assert differs >= 5
+    assert differs >= 2

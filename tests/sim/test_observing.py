@@ -120,7 +120,7 @@ def told(seen: Sequence[Snapshot]) -> list[Standing]:
 @both
 @pytest.mark.parametrize("engine", ["compiled", "stepwise"])
 def test_looking_changes_no_decision(engine: str, several: bool, tmp_path: Path) -> None:
-    for seed in range(6000, 6008 if engine == "stepwise" else 6030):
+    for seed in range(6000, 6003 if engine == "stepwise" else 6012):
         one = cluster(seed, requests=30, several=several).on(engine)
         plain = everything(core(one, tmp_path))
         for every in (EVERY, 0.9, 1000.0):
@@ -131,7 +131,7 @@ def test_looking_changes_no_decision(engine: str, several: bool, tmp_path: Path)
 @both
 def test_core_and_twin_stand_alike_at_the_end_of_every_interval(several: bool, tmp_path: Path) -> None:
     intervals = 0
-    for seed in range(6100, 6150):
+    for seed in range(6100, 6120):
         one = cluster(seed, several=several, neighbours=seed % 2 == 1)
         _, seen = watched(one, tmp_path, passes=False, decisions=False)
         mine, theirs = told(seen), told_by_the_twin(one)
@@ -141,7 +141,7 @@ def test_core_and_twin_stand_alike_at_the_end_of_every_interval(several: bool, t
         for a, b in zip(mine, theirs, strict=True):
             assert a == b, f"cluster({seed}, several={several})"
         intervals += len(mine)
-    assert intervals > 500
+    assert intervals > 200
 
 
 @both

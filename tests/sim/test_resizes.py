@@ -218,7 +218,7 @@ def test_intervals_tell_what_is_demanded_at_the_time(tmp_path: Path) -> None:
 @both
 def test_core_and_twin_agree_where_demands_change(several: bool, neighbours: bool, tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(100):
+    for seed in range(50):
         one = cluster(seed, several=several, neighbours=neighbours, resizes=True)
         result = core(one, tmp_path, events=True)
         difference = compare(result, twin(one))
@@ -228,7 +228,7 @@ def test_core_and_twin_agree_where_demands_change(several: bool, neighbours: boo
         assert overfull(one, result) == []
         seen.update({what for _, _, what, _ in resizes_of(result)})
         seen["preempts"] += result.preemptions > 0
-    assert min(seen[name] for name in ("resized", "moved", "deferred", "preempts")) >= 8, f"prove little: {seen}"
+    assert min(seen[name] for name in ("resized", "moved", "deferred", "preempts")) >= 3, f"prove little: {seen}"
 
 
 @pytest.mark.slow
@@ -248,7 +248,7 @@ def test_core_and_twin_agree_where_demands_change_at_the_edge(kind: str, tmp_pat
 @pytest.mark.uncompiled
 @both
 def test_core_and_twin_agree_on_a_few_small_clusters_where_demands_change(several: bool, tmp_path: Path) -> None:
-    for seed in range(40):
+    for seed in range(20):
         one = cluster(seed, 3, 12, several, neighbours=seed % 2 == 1, resizes=True)
         difference = compare(core(one, tmp_path, events=True), twin(one))
         assert difference is None, f"cluster({seed}, 3, 12, {several}, {seed % 2 == 1}, True): {difference}"
@@ -264,7 +264,7 @@ def test_what_saves_work_changes_no_decision_where_demands_change(several: bool,
 
 @both
 def test_stepwise_and_compiled_runs_are_the_same_where_demands_change(several: bool, tmp_path: Path) -> None:
-    for seed in range(2200, 2230):
+    for seed in range(2200, 2212):
         one = cluster(seed, requests=25, several=several, resizes=True)
         stepwise = core(one.on("stepwise"), tmp_path, events=True)
         compiled = core(one, tmp_path, events=True)

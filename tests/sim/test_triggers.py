@@ -20,7 +20,7 @@ from support.runs import compare, core, twin
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_on_given_passes(several: bool, tmp_path: Path) -> None:
     placed = 0
-    for seed in range(30):
+    for seed in range(15):
         instants = np.round(np.sort(np.random.default_rng(seed).uniform(0.0, 150.0, 40)), int(seed % 3))
         (tmp_path / "passes.csv").write_text("seconds\n" + "".join(f"{at!r}\n" for at in instants.tolist()))
         one = cluster(seed, largest=4, requests=20, several=several)
@@ -30,20 +30,20 @@ def test_core_and_twin_agree_on_given_passes(several: bool, tmp_path: Path) -> N
         assert result.passes is not None
         assert set(result.passes["time"]) <= {round(at * 2**20) / 2**20 for at in instants}
         placed += result.placements
-    assert placed > 200
+    assert placed > 100
 
 
 @pytest.mark.uncompiled
 @pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
 def test_core_and_twin_agree_where_incarnations_take_time_to_come_back(several: bool, tmp_path: Path) -> None:
     preempted = 0
-    for seed in range(60):
+    for seed in range(24):
         one = cluster(seed, largest=4, requests=25, several=several)
         one = one.with_(simulation={"recreation": (0.25, 3.0, 40.0)[seed % 3], "end": 150.0})
         result = core(one, tmp_path)
         assert compare(result, twin(one)) is None, f"cluster({seed}, 4, 25, {several})"
         preempted += result.preemptions
-    assert preempted > 50
+    assert preempted > 20
 
 
 def test_the_return_of_a_preempted_one_calls_for_a_pass_only_where_there_is_room() -> None:

@@ -64,7 +64,10 @@ def is_active(pod: Json) -> bool:
 
 def owner_of(body: Json) -> Json | None:
     """Its controller."""
-    return next((one for one in body["metadata"].get("ownerReferences", ()) if one.get("controller")), None)
+    for one in body["metadata"].get("ownerReferences", ()):
+        if one.get("controller"):
+            return one  # type: ignore[no-any-return]
+    return None
 
 
 def reference(owner: Json) -> Json:
@@ -75,7 +78,12 @@ def reference(owner: Json) -> Json:
 
 def owned(store: Store, plural: str, uid: str) -> list[Json]:
     """What has this controller, oldest first."""
-    found = [one for one in store.every(plural) if (owner_of(one) or {}).get("uid") == uid]
+    found = [
+        one
+        for one in store.objects[plural].values()
+        for owner in one["metadata"].get("ownerReferences", ())
+        if owner["uid"] == uid and owner.get("controller")
+    ]
     return sorted(found, key=lambda one: (one["metadata"]["creationTimestamp"], one["metadata"]["name"]))
 
 
@@ -126,4 +134,4 @@ def taken(pods: list[Json]) -> tuple[int, int, int]:
 
 
 def on_node(store: Store, name: str) -> list[Json]:
-    return [one for one in store.every("pods") if one["spec"].get("nodeName") == name]
+    return [one for one in store.objects["pods"].values() if one["spec"].get("nodeName") == name]

@@ -92,9 +92,9 @@ class ApiModel:
             done = pod_model.bind if target.sub == "binding" else pod_model.evict
             return CREATED, encode(done(self.store, target, body))
         if method == "POST" and not has_name:
-            return CREATED, encode(self.create(target.resource, target.namespace, body))
+            return CREATED, self._said(target.resource, self.create(target.resource, target.namespace, body))
         if method == "PUT" and has_name:
-            return 200, encode(self._replace(target, body))
+            return 200, self._said(target.resource, self._replace(target, body))
         if method == "PATCH" and has_name:
             return self._patch(target, body, kind_of(request.content_type), request.query.get("fieldManager", ""))
         if method == "DELETE" and has_name and not target.sub:
@@ -175,18 +175,23 @@ class ApiModel:
             body["status"] = {"phase": "Active"}
         return self.store.write(resource, body)
 
-    def _found(self, target: Target) -> tuple[Json, Json]:
-        """The object as it is, and a copy to change."""
+    def _found(self, target: Target) -> Json:
+        """The object as it is."""
         before = self.store.get(target.resource.plural, target.namespace, target.name)
-        copy = self.store.copy(target.resource.plural, target.namespace, target.name)
-        if before is None or copy is None:
+        if before is None:
             raise not_found(target.resource, target.name)
-        return before, copy
+        return before
+
+    def _said(self, resource: Resource, body: Json) -> bytes:
+        """An object that was written, as it is sent."""
+        key = body["metadata"].get("namespace", ""), body["metadata"]["name"]
+        is_kept = self.store.objects[resource.plural].get(key) is body
+        return self.store.data[resource.plural][key] if is_kept else encode(body)
 
     def _replace(self, target: Target, body: Json) -> Json:
         if body.get("metadata", {}).get("name", target.name) != target.name:
             raise Refused(400, "the name of the object does not match the name on the URL")
-        before, _ = self._found(target)
+        before = self._found(target)
         if not body["metadata"].get("resourceVersion") and target.resource.fenced:
             message = "metadata.resourceVersion: Invalid value: 0: must be specified for an update"
             raise Refused(UNPROCESSABLE, f'{target.resource.kind} "{target.name}" is invalid: {message}')
@@ -199,16 +204,18 @@ class ApiModel:
             if self.store.get(resource.plural, *key) is None:
                 made = self.create(resource, target.namespace, decode(encode(patch)))
                 self._applied[resource.plural, key, manager] = patch
-                return CREATED, encode(made)
-            before, copy = self._found(target)
-            body = applied(copy, patch, former)
-            done = self._update(target, before, body)
+                return CREATED, self._said(resource, made)
+            before = self._found(target)
+            done = self._update(target, before, applied(before, patch, former))
             self._applied[resource.plural, key, manager] = patch
-            return 200, encode(done)
-        before, copy = self._found(target)
-        return 200, encode(self._update(target, before, (merged if kind == MERGE else strategic)(copy, patch)))
+            return 200, self._said(resource, done)
+        before = self._found(target)
+        changed = (merged if kind == MERGE else strategic)(before, patch)
+        return 200, self._said(resource, self._update(target, before, changed))
 
     def _update(self, target: Target, before: Json, body: Json) -> Json:
+        """``body``, of which nothing but a copy of its metadata is changed, may share parts with what is kept."""
+        body = {**body, "metadata": dict(body["metadata"])}
         resource, old, metadata = target.resource, before["metadata"], body["metadata"]
         if metadata.get("uid", old["uid"]) != old["uid"]:
             message = f'{resource.kind} "{target.name}" is invalid: metadata.uid: field is immutable'
@@ -218,10 +225,9 @@ class ApiModel:
         _keep_what_is_the_servers(metadata, old)
         body = {"apiVersion": resource.version, "kind": resource.kind, **body}
         if target.sub == "status":
-            body = {**before, "status": body.get("status", {})}
+            body = {**before, "metadata": dict(old), "status": body.get("status", {})}
         elif resource.status:
             body["status"] = before.get("status", {})
-        body = decode(encode(body))
         if resource.plural == "pods" and target.sub != "status":
             pod_model.refuse_changes(before, body)
         if body.get("spec") != before.get("spec"):
@@ -233,7 +239,8 @@ class ApiModel:
 
     def delete(self, target: Target, options: Json) -> Json:
         """Delete an object, or begin to."""
-        before, copy = self._found(target)
+        before = self._found(target)
+        copy = decode(self.store.data[target.resource.plural][target.namespace, target.name])
         pod_model.check_preconditions(target.resource, before, options.get("preconditions") or {})
         key = target.namespace, target.name
         self._applied = {

@@ -12,7 +12,7 @@ from simulated.replica import Replica
 from simulated.world import STRIKES, Part, World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
-STRIKING, MOMENT = 0.03, 0.06
+STRIKING, MOMENT = 0.05, 0.06
 
 
 class Incidents:
@@ -25,6 +25,7 @@ class Incidents:
             (3, self.kill), (1, self.stop), (4, self.freeze), (4, self.cut), (1, self.cut_all), (3, self.end_watch),
             (3, self.silence_watch), (3, self.expire_watch), (3, self.break_watches), (2, self.compact),
             (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
+            (4, self.cut_off_lease),
         )  # fmt: skip
         self._nodes = 0
         self._subject = ""
@@ -50,6 +51,8 @@ class Incidents:
         self._world.weather.clear()
         for one in self._world.replicas:
             one.thaw()
+            if one.wire is not None:
+                one.wire.leaseless = False
         for name in sorted(self._world.kubelets.down):
             self._world.kubelets.come_back(name)
 
@@ -95,6 +98,16 @@ class Incidents:
         seconds = self._chance.between(self._subject, 0.5, LONG_CUT)
         for one in self._world.replicas:
             self._world.begin(one.cut_off(seconds))
+
+    def cut_off_lease(self) -> None:
+        """The leader cannot renew its lease for a while, and all else that it sends comes through."""
+        leader = self._world.leader
+        if leader is None or leader.wire is None or leader.wire.leaseless:
+            return
+        wire = leader.wire
+        wire.leaseless = True
+        seconds = self._chance.between(self._subject, 1.0, LONG_CUT)
+        self._world.loop.call_later(seconds, setattr, wire, "leaseless", False)
 
     def step_clock(self) -> None:
         wire = self._one().wire

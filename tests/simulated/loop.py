@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import heapq
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
-from typing import Any
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, TypeVarTuple, Unpack
 
 from slacktide.kube.clock import Sources, read_from
 
+Ts = TypeVarTuple("Ts")
 EPOCH = 1_767_225_600.0
 """The first second of 2026: where the wall clock of each world begins."""
 
@@ -42,15 +43,33 @@ def acting() -> Actor:
     return _actor.get()
 
 
+class Turn(asyncio.TimerHandle):
+    """What is to be called, and when. Without what asyncio notes for people who debug: a story has some 50 turns for
+    each of its seconds."""
+
+    __slots__ = ()
+
+    def __init__(self, when: float, call: Any, args: tuple[Any, ...], loop: WorldLoop, context: Context | None) -> None:
+        self._when, self._callback, self._args, self._loop = when, call, args, loop
+        self._context = copy_context() if context is None else context
+        self._cancelled = self._scheduled = False
+        self._repr = self._source_traceback = None
+
+    def cancel(self) -> None:
+        self._cancelled = True
+        self._args = ()
+
+
 class WorldLoop(asyncio.BaseEventLoop):
     """``time()`` is seconds since the world's beginning. Who has nothing to do and no appointment waits for ever: that
-    ends the run with ``RuntimeError``."""
+    ends the run with ``RuntimeError``. Of appointments at one instant the one that was made first comes first."""
 
     def __init__(self) -> None:
         super().__init__()
         self._now = 0.0
         self._turns: deque[Any] = self._ready  # type: ignore[attr-defined]
-        self._appointments: list[Any] = self._scheduled  # type: ignore[attr-defined]
+        self._appointments: list[tuple[float, int, Turn]] = []
+        self._made = 0
         self._parked: list[Any] = []
         self.steps = 0
 
@@ -64,32 +83,53 @@ class WorldLoop(asyncio.BaseEventLoop):
         self._turns.extend(one for one in self._parked if not one._context.get(_actor, WORLD).frozen)
         self._parked = kept
 
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> Turn:
+        turn = Turn(when, callback, args, self, context)
+        self._made += 1
+        heapq.heappush(self._appointments, (when, self._made, turn))
+        return turn
+
+    def call_later(
+        self, delay: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> Turn:
+        return self.call_at(self._now + delay, callback, *args, context=context)
+
+    def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> Turn:
+        turn = Turn(self._now, callback, args, self, context)
+        self._turns.append(turn)
+        return turn
+
     def _run_once(self) -> None:
-        if not self._turns:
+        turns = self._turns
+        if not turns:
             self._jump()
-        for _ in range(len(self._turns)):
-            handle = self._turns.popleft()
-            if handle._cancelled:
+        for _ in range(len(turns)):
+            turn = turns.popleft()
+            if turn._cancelled:
                 continue
-            if handle._context.get(_actor, WORLD).frozen:
-                self._parked.append(handle)
+            context = turn._context
+            if context.get(_actor, WORLD).frozen:
+                self._parked.append(turn)
                 continue
             self.steps += 1
-            handle._run()
+            try:
+                context.run(turn._callback, *turn._args)
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:
+                self.call_exception_handler({"message": f"in {turn}", "exception": error, "handle": turn})
 
     def _jump(self) -> None:
-        while self._appointments and self._appointments[0]._cancelled:
-            heapq.heappop(self._appointments)._scheduled = False
-        if not self._appointments:
+        appointments, turns = self._appointments, self._turns
+        while appointments and appointments[0][2]._cancelled:
+            heapq.heappop(appointments)
+        if not appointments:
             raise RuntimeError("nobody has anything to do, ever: the world stands still")
-        self._now = max(self._now, self._appointments[0]._when)
-        while self._appointments and self._appointments[0]._when <= self._now:
-            handle = heapq.heappop(self._appointments)
-            handle._scheduled = False
-            self._turns.append(handle)
-
-    def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
-        """Cancelled appointments are dropped when their time has come."""
+        self._now = now = max(self._now, appointments[0][0])
+        while appointments and appointments[0][0] <= now:
+            turns.append(heapq.heappop(appointments)[2])
 
     def _process_events(self, event_list: Any) -> None:
         """There are none."""

@@ -46,7 +46,12 @@ MUTANTS = (
         'options: dict[str, Any] = {"preconditions": _only(uid, resource_version)}\n    if grace',
         "options: dict[str, Any] = {}\n    if grace",
     ),
-    Mutant("who leads knows until when", LEASE, "steady_seconds() < self._deadline\n", "self._deadline != NEVER\n"),
+    Mutant(
+        "who leads knows until when",
+        LEASE,
+        "lease.metadata, patience)\n        self._deadline = began + self._renew",
+        "lease.metadata, patience)\n        self._deadline = began + 3 * self._renew",
+    ),
     Mutant("others wait for the lease to run out", LEASE, ">= theirs", ">= 1.0"),
     Mutant("a lease that somebody holds is not free", LEASE, "        elif self._free():", "        else:"),
     Mutant(

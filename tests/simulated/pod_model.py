@@ -26,7 +26,10 @@ def seconds_of(text: str) -> float:
 
 
 def condition(body: Json, kind: str) -> Json | None:
-    return next((one for one in body.get("status", {}).get("conditions", ()) if one["type"] == kind), None)
+    for one in body.get("status", {}).get("conditions", ()):
+        if one["type"] == kind:
+            return one  # type: ignore[no-any-return]
+    return None
 
 
 def is_true(body: Json, kind: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import msgspec
@@ -105,6 +106,7 @@ class Target(NamedTuple):
     sub: str
 
 
+@lru_cache(4096)
 def target_of(path: str) -> Target | None:
     """What a path names; None where nothing is served."""
     parts = path.strip("/").split("/")

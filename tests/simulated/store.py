@@ -39,6 +39,8 @@ class Store:
         self.forgotten: dict[str, int] = {one.plural: FIRST for one in SERVED}
         """Up to which version changes of a resource are not known any more."""
         self.followers: list[Callable[[Change], None]] = []
+        self.watching: dict[str, list[Callable[[Change], None]]] = {one.plural: [] for one in SERVED}
+        """Who hears of one resource alone, after the followers."""
         self.hash = hashlib.sha256()
         self._uids = 0
 
@@ -95,7 +97,7 @@ class Store:
             self._forget_events()
         else:
             self.history[plural].append(change)
-        for follower in tuple(self.followers):
+        for follower in (*self.followers, *self.watching[plural]):
             follower(change)
         return body
 

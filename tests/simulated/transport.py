@@ -24,6 +24,9 @@ SERVER = "http://127.0.0.1:6443"
 CONNECTING = (0.0, 0.005)
 SLOWLY_CONNECTING = (0.1, 12.0)
 """Seconds until a connection is there, before the first byte is written."""
+LEASELESS_SLOW = 0.3
+"""So many connections take long while a process cannot renew its lease: so that of what it may still send some is to be
+written when somebody else leads."""
 
 
 class Written:
@@ -64,15 +67,21 @@ class Stream:
     async def iter_any(self) -> AsyncIterator[bytes]:
         while True:
             try:
-                async with asyncio.timeout(self._silence):
-                    found = await self._watch.told.get()
-            except TimeoutError:
-                raise aiohttp.SocketTimeoutError("no byte came") from None
+                found = self._watch.told.get_nowait()
+            except asyncio.QueueEmpty:
+                found = await self._next()
             if found is None:
                 return
             if isinstance(found, Exception):
                 raise aiohttp.ClientOSError(str(found))
             yield found
+
+    async def _next(self) -> bytes | Exception | None:
+        try:
+            async with asyncio.timeout(self._silence):
+                return await self._watch.told.get()
+        except TimeoutError:
+            raise aiohttp.SocketTimeoutError("no byte came") from None
 
 
 class NoStream(Response):
@@ -109,8 +118,7 @@ class Session:
                     body = written.body
                 elif data is not None:
                     body = data if isinstance(data, bytes) else data.read()
-                query = dict(parse_qsl(url.raw_query_string, keep_blank_values=True))
-                sent = Request(method, url.raw_path, query, body, headers["Content-Type"])
+                sent = Request(method, url.raw_path, _query(url), body, headers["Content-Type"])
                 return Response(await self._wire.exchange(sent))
         except ConnectionResetError as error:
             raise aiohttp.ClientOSError(str(error)) from None
@@ -121,7 +129,8 @@ class Session:
 
     async def _connected(self) -> None:
         subject = f"connections of {self._wire.actor.name}"
-        is_slow = self._chance.happens(subject, self._wire.weather.slow / 3)
+        slow = LEASELESS_SLOW if self._wire.leaseless else self._wire.weather.slow / 3
+        is_slow = self._chance.happens(subject, slow)
         await asyncio.sleep(self._chance.between(subject, *(SLOWLY_CONNECTING if is_slow else CONNECTING)))
 
     async def get(self, url: URL, *, headers: dict[str, str], **_: Any) -> Any:
@@ -129,7 +138,7 @@ class Session:
         timeout: aiohttp.ClientTimeout = _["timeout"]
         if self._wire.dead:
             raise aiohttp.ClientConnectionError("the process is dead")
-        query = dict(parse_qsl(url.raw_query_string, keep_blank_values=True))
+        query = _query(url)
         target = target_of(url.raw_path)
         asked = Request("GET", url.raw_path, {"limit": "1"}, b"", headers["Content-Type"])
         try:
@@ -143,6 +152,10 @@ class Session:
         self.watches.append(watch)
         watch.begin()
         return Stream(watch, timeout.sock_read)
+
+
+def _query(url: URL) -> dict[str, str]:
+    return dict(parse_qsl(url.raw_query_string, keep_blank_values=True)) if url.raw_query_string else {}
 
 
 class SimulatedConnection(Connection):

@@ -26,6 +26,7 @@ class Watch:
     ) -> None:
         self.resource, self.namespace = resource, namespace
         self._store, self._wire, self._chance = store, wire, chance
+        self._followers = store.watching[resource.plural]
         self._subject = f"watch of {resource.plural} by {wire.actor.name}"
         self.told: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
         self._loop = asyncio.get_running_loop()
@@ -51,14 +52,14 @@ class Watch:
             return
         for change in past:
             self.see(change)
-        self._store.followers.append(self.see)
+        self._followers.append(self.see)
 
     def _later(self, seconds: float, call: Callable[[], None]) -> None:
         self._loop.call_later(seconds, call, context=Context())
 
     def see(self, change: Change) -> None:
         """Something was written."""
-        if change.resource is self.resource and (not self.namespace or change.key[0] == self.namespace):
+        if not self.namespace or change.key[0] == self.namespace:
             self._send(b'{"type":"%b","object":%b}\n' % (change.type.encode(), change.data))
 
     def _bookmark(self) -> None:
@@ -89,8 +90,8 @@ class Watch:
 
     def _stop(self) -> None:
         self.over = True
-        if self.see in self._store.followers:
-            self._store.followers.remove(self.see)
+        if self.see in self._followers:
+            self._followers.remove(self.see)
 
     def break_off(self) -> None:
         """The connection is reset."""

@@ -63,7 +63,9 @@ class Parser(NamedTuple):
 
 
 def _said(annotations: dict[str, str], labels: dict[str, str] | None = None) -> Pod:
-    metadata = {"name": "p", "namespace": "a", "labels": labels or {}, "annotations": annotations}
+    # Text of an API server is UTF-8: of half a surrogate pair it makes a question mark, or the like.
+    said = {key: value.encode("utf-8", "replace").decode() for key, value in annotations.items()}
+    metadata = {"name": "p", "namespace": "a", "labels": labels or {}, "annotations": said}
     found = POD.decode(json.dumps({"metadata": metadata, "spec": {}}).encode())
     assert isinstance(found, Pod)
     return found

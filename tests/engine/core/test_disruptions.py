@@ -203,13 +203,13 @@ CASES = {
 @pytest.mark.parametrize("case", CASES)
 def test_no_limit_is_exceeded(case: str, restarts: bool) -> None:
     seen: Counter[str] = Counter()
-    for seed in range(12):
+    for seed in range(5):
         cluster = Cluster(seed, {WEB: CASES[case], ALSO: None})
         cluster.play(150, restarts)
         seen += cluster.seen
         seen["web"] += len(cluster.books[WEB].began)
-    assert seen["preempted"] > 20
-    assert seen["web"] >= 10 or case == "never"
+    assert seen["preempted"] > 8
+    assert seen["web"] >= 4 or case == "never"
     assert seen["spared"] > 0
     assert seen["restarts"] > 0 or not restarts
 

@@ -31,7 +31,7 @@ GOLD, BRONZE = ServiceClass("gold", 1.0, 1), ServiceClass("bronze", 0.5, 3)
 
 
 @pytest.mark.parametrize(("several", "neighbours"), KINDS)
-@pytest.mark.parametrize("first", range(0, 200, 50))
+@pytest.mark.parametrize("first", range(0, 100, 50))
 def test_the_engine_decides_as_the_simulator_does(first: int, several: bool, neighbours: bool, tmp_path: Path) -> None:
     for seed in range(first, first + 50):
         one = livable(cluster(seed, several=several, neighbours=neighbours))
@@ -41,13 +41,13 @@ def test_the_engine_decides_as_the_simulator_does(first: int, several: bool, nei
 
 
 @pytest.mark.parametrize("budget", ["accrued", "whole"])
-@pytest.mark.parametrize("first", range(7000, 7090, 30))
+@pytest.mark.parametrize("first", range(7000, 7060, 30))
 def test_the_engine_decides_as_the_simulator_does_by_promises_over_windows(
     first: int, budget: str, tmp_path: Path
 ) -> None:
     """Of requests of every approach; windows are full, or turn, while they live."""
     differs = 0
-    for seed in range(first, first + 30):
+    for seed in range(first, first + 15):
         one = at_the_beginning(cluster(seed, several=True).windowed(), budget)
         result, log = simulated(one, tmp_path)
         found = first_difference("decisions", log, followed(one, result).log)
@@ -55,7 +55,7 @@ def test_the_engine_decides_as_the_simulator_does_by_promises_over_windows(
         lifetime = tuple(replace(service, window=None) for service in one.workload.classes)
         plain = replace(one, workload=replace(one.workload, classes=lifetime))
         differs += log != simulated(plain, tmp_path)[1]
-    assert differs >= 3, "windows that change nothing prove little"
+    assert differs >= 2, "windows that change nothing prove little"
 
 
 @pytest.mark.parametrize("several", [False, True])
@@ -189,7 +189,7 @@ def disturbed(seed: int, several: bool, folder: Path, *kinds: str) -> tuple[RunR
 @pytest.mark.parametrize("kinds", [*((kind,) for kind in DISTURBANCES), DISTURBANCES], ids=lambda kinds: kinds[-1])
 @pytest.mark.parametrize("several", [False, True])
 def test_what_is_told_late_changes_no_decision(kinds: tuple[str, ...], several: bool, tmp_path: Path) -> None:
-    for seed in range(40):
+    for seed in range(14):
         _, log, following = disturbed(seed, several, tmp_path, *kinds)
         found = first_difference("decisions", log, following.run())
         assert found is None, f"seed {seed}: {found}"
@@ -197,7 +197,7 @@ def test_what_is_told_late_changes_no_decision(kinds: tuple[str, ...], several: 
 
 @pytest.mark.parametrize("several", [False, True])
 def test_promises_that_change_while_pods_wait_hold_from_then_on(several: bool, tmp_path: Path) -> None:
-    for seed in range(60):
+    for seed in range(30):
         _, log, following = disturbed(seed, several, tmp_path)
         following.promised = others_than_promised
         following.between = Disturbance(following, seed).promises_are_kept

@@ -132,7 +132,7 @@ def told(name: str) -> Some:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 def test_whatever_is_told_is_read_as_it_was_told(name: str) -> None:
-    @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=15, suppress_health_check=[HealthCheck.too_slow])
     @given(told(name))
     def is_read(operation: Operation) -> None:
         line = codec.encode(operation)

@@ -400,7 +400,7 @@ class Story:
 def test_the_slack_is_what_the_promise_means_under_whoever_leads(approach: str, kind: str, budget: str) -> None:
     """Causes of all kinds, scaling up and down, leaders that find a ledger of now or of some time ago."""
     seen: Counter[str] = Counter()
-    for seed in range(12):
+    for seed in range(6):
         rng = random.Random(f"{approach} {kind} {budget} {seed}")
         slo = rng.choice((0.3, 0.5, 0.75, 0.9))
         story = Story(approach, ServiceClass("any", slo, 1, window=window_of(kind, budget)), (approach, kind, seed))
@@ -415,9 +415,9 @@ def test_the_slack_is_what_the_promise_means_under_whoever_leads(approach: str, 
             seen[what] += 1
             seen["united"] += len(account.outages()[0]) == MOST
         seen["leaders"] += story.leaders
-    assert seen["leaders"] >= 30, seen
-    assert seen["broken"] >= 5, seen
-    assert seen["in time"] + seen["in this"] + seen["in the next"] >= 10, seen
+    assert seen["leaders"] >= 15, seen
+    assert seen["broken"] >= 2, seen
+    assert seen["in time"] + seen["in this"] + seen["in the next"] >= 5, seen
 
 
 @pytest.mark.parametrize("kind", ["rolling", "calendar"])

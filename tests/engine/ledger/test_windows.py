@@ -119,7 +119,7 @@ class OneInstance:
 @pytest.mark.parametrize("leaders", [False, True], ids=["one leader", "leaders"])
 def test_the_slack_of_a_rolling_window_is_what_it_means(budget: str, slo: float, leaders: bool) -> None:
     negative = mature = 0
-    for seed in range(8):
+    for seed in range(4):
         rng = random.Random(f"{budget} {slo} {leaders} {seed}")
         window = Window(rolling=float(rng.choice([60, 97, 240])), budget=budget)
         one = OneInstance(window, slo)
@@ -135,8 +135,8 @@ def test_the_slack_of_a_rolling_window_is_what_it_means(budget: str, slo: float,
             mature += len(one.up) > (window.rolling or 0)
             if one.state != "waiting" and rng.random() < 0.3:
                 one.engine.run(one.now)
-    assert mature > 100
-    assert negative > 10
+    assert mature > 50
+    assert negative > 4
 
 
 @pytest.mark.parametrize("budget", ["accrued", "whole"])
@@ -145,7 +145,7 @@ def test_the_slack_of_a_rolling_window_is_what_it_means(budget: str, slo: float,
 def test_the_slack_of_a_calendar_window_is_what_it_means(budget: str, slo: float, leaders: bool) -> None:
     epoch = parse_epoch("1970-01-01T00:00:00Z")
     turned = 0
-    for seed in range(6):
+    for seed in range(3):
         rng = random.Random(f"{budget} {slo} {leaders} {seed}")
         window = Window(calendar="1d", budget=budget, time_zone=rng.choice(["UTC", "Europe/Berlin"]))
         one = OneInstance(window, slo)
@@ -159,7 +159,7 @@ def test_the_slack_of_a_calendar_window_is_what_it_means(budget: str, slo: float
             turned += len(one.up) > begins[1]
             if one.state != "waiting" and rng.random() < 0.3:
                 one.engine.run(one.now)
-    assert turned > 20
+    assert turned > 10
 
 
 def test_a_ledger_read_later_says_what_the_scheduler_would() -> None:

@@ -189,6 +189,27 @@ def test_the_replacement_of_a_preempted_pod_waits_until_that_is_gone(scene: Scen
     assert list(scene.engine.pods) == ["q"]
 
 
+def test_so_it_does_where_its_binding_was_not_seen_as_yet(scene: Scene) -> None:
+    """A watch that lags has not told of its node; that node is not lost."""
+    scene.see_owner(1)
+    scene.see("p")
+    assert [one.uid for one in scene.engine.run(NOW).decisions] == ["p"]
+    scene.feed.succession.told(scene.engine.pods["p"].key, "p")
+    scene.see("q")
+    assert (scene.feed.pods["q"].problem, list(scene.engine.pods)) == (HELD, ["p"])
+
+
+def test_one_on_a_lost_node_leaves_what_it_asked_for_to_its_replacement(scene: Scene) -> None:
+    """It was the last that asked for this, and counts no more just when its replacement comes."""
+    scene.see_owner(1)
+    scene.see("p", "a")
+    scene.feed.succession.told(scene.engine.pods["p"].key, "p")
+    scene.mirror.on_node_delete("a")
+    scene.see("q")
+    assert list(scene.engine.pods) == ["q"]
+    assert len(scene.feed.specs) == 1
+
+
 def test_pods_of_others_take_room_and_are_rivals_only_on_nodes_of_ours(scene: Scene) -> None:
     scene.on_node_update("theirs", managed=False)
     scene.see("s", "a", scheduler="default-scheduler")

@@ -330,11 +330,11 @@ def test_feasible_nodes_are_those_of_kubernetes(case: tuple[World, Object], gone
 def test_feasible_nodes_are_those_of_kubernetes_for_pods_full_of_rules(about: str) -> None:
     dice = Dice(about)
     found = {False: 0, True: 0}
-    for _ in range(1500):
+    for _ in range(500):
         world, pod = dice.world(), dice.pod()
         for feasible in compared(world, pod, [dice.pod()]):
             found[feasible] += 1
-    assert min(found.values()) > 300, found  # neither answer is the rule
+    assert min(found.values()) > 100, found  # neither answer is the rule
 
 
 @given(st.lists(POD, min_size=1, max_size=8), st.permutations(range(8)))

@@ -409,7 +409,8 @@ class Feed(Changes, ABC):
         self.blame.held_back(pod, is_so=False)
         if not pod.key:
             key = self.enter(pod)
-            self.replacements.replace_lost(key)
+            with self.specs.kept(number):  # whom it replaces may be the last that has it
+                self.replacements.replace_lost(key)
             if pod.key:
                 return  # it was held back until then, and has just been told of
             if not key or self.succession.must_wait(key, pod.uid):

@@ -76,8 +76,10 @@ class Replacements:
         return not one.ready and one.state == types.PLACED and not one.preempted and not pod.evicted
 
     def replace_lost(self, key: str) -> None:
-        """A pod that we told to go on a node that is lost may stay for ever; whoever continues it does not wait."""
+        """A pod that we told to go on a node that is lost may stay for ever; whoever continues it does not wait. One
+        whose binding is not seen as yet may well have left its place to somebody who is bound once it is gone."""
         for uid in tuple(self._succession.leaving.get(key, ())):
             pod = self._pods.get(uid)
-            if pod is not None and pod.key and not self._blame.setting(pod).healthy:
+            is_seen = pod is not None and pod.pod.spec.node_name
+            if pod is not None and pod.key and is_seen and not self._blame.setting(pod).healthy:
                 self._replace(pod)

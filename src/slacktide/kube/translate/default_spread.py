@@ -41,7 +41,7 @@ def default_constraints(text: str, name: str = NAME) -> tuple[TopologySpreadCons
             check_spread(one)
             if one.label_selector is not None or one.match_label_keys:
                 raise ConfigError(f"{name}: constraint over {one.topology_key} has a selector; expected {EXPECTED}")
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ConfigError(f"{name}: found {text!r}: {error}; expected {EXPECTED}") from None
     except Unschedulable as error:
         raise ConfigError(f"{name}: {error.reason}") from None

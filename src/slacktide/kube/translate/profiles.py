@@ -42,7 +42,7 @@ def added_affinity(text: str, name: str = ADDED_AFFINITY) -> Added:
         return NOTHING_ADDED
     try:
         found = msgspec.json.decode(text.encode(), type=_Added)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ConfigError(
             f"{name}: found {text!r}: {error}; expected JSON of a node affinity, with {REQUIRED} or {PREFERRED}"
         ) from None
@@ -102,7 +102,7 @@ def _own_spread(kube: KubeSettings) -> str:
 def _given(text: str) -> list[_Given]:
     try:
         return msgspec.json.decode(text.encode(), type=list[_Given])
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeEncodeError) as error:
         raise ConfigError(f"{NAME}: found {text!r}: {error}; expected {EXPECTED}") from None
 
 
