@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from cluster.labtools import deployment
 from simulated.loop import EPOCH
 from simulated.stage import service_class, staged
+from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.inputs.generators.registry import generated
 from slacktide.settings import load_live
@@ -48,9 +49,10 @@ def live(approach: str, policy: str) -> NDArray[np.float64]:
             place.create("deployments", body)
             place.wait(1.0)
         place.wait(HOUR - place.now)
-        session = place.leader.scheduler and place.leader.scheduler.session
-        engine = session and session.engine
-        assert engine is not None
+        leader = place.leader.scheduler
+        assert leader is not None
+        assert leader.session is not None
+        engine: Engine = leader.session.engine
         return np.array([slo_status(engine, key, EPOCH + place.now).delivered_always for key in engine.controllers])
 
 
