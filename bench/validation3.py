@@ -2,6 +2,7 @@
 
     python bench/validation3.py [--measured] [--seeds 10] [--svg docs/figures/FILE.svg]
     python bench/validation3.py --left-out [--seeds 60]     priority: how many services lack one of the six places
+    python bench/validation3.py --intervals --measured      published settings: by how often there is a pass
 
 Runs as measured for the thesis: one hour, watchdog 10 s, hot start-up times for every start, accounting ``always``,
 alpha 22.37107 s. Start-up times are the published ones with ``--measured`` (looked for in $SLACKTIDE_DATA or
@@ -44,6 +45,7 @@ MEASURED = {  # thesis, 7.2.6: mean availability on a cluster, qos-driven and pr
 }
 SHOWN = tuple(name for name in SETTINGS if "gang" not in name)
 """In the tables; bench/requests.py shows what a gang changes."""
+INTERVALS = (2.5, 4.0, 5.0, 7.5, 10.0, 15.0, 30.0)
 HEAD = ("settings", "mean (thesis)", "second: mean, min, fulfilled", "third", "missed", "preemptions")
 
 
@@ -78,10 +80,10 @@ def outcome(workload: Workload, hosts: Hosts, config: Config) -> Outcome:
     )
 
 
-def runs(approach: str, name: str, seeds: Sequence[int], startup: str) -> Iterator[Outcome]:
+def runs(approach: str, name: str, seeds: Sequence[int], startup: str, watchdog: float = 10.0) -> Iterator[Outcome]:
     """The same settings with workloads and runs of different seeds."""
     preset, changes = SETTINGS[name]
-    common = {"qos.alpha": ALPHA, "qos.startup": "always", "simulation.end": HOUR, "scheduler.watchdog": 10.0}
+    common = {"qos.alpha": ALPHA, "qos.startup": "always", "simulation.end": HOUR, "scheduler.watchdog": watchdog}
     common |= {"startup.hot": startup, "startup.cold": startup}
     for seed in seeds:
         inputs = generated("validation-3", {"approach": approach}, seed)
@@ -150,6 +152,15 @@ def left_out(seeds: Sequence[int]) -> list[list[str]]:
     ]
 
 
+def intervals(seeds: Sequence[int], startup: str) -> Iterator[list[str]]:
+    """Mean availability under the published settings, and preemptions, with a pass every so many seconds."""
+    for seconds in INTERVALS:
+        found = {one: list(runs(one, "published", seeds, startup, seconds)) for one in APPROACHES}
+        means = (share(mean(float(one.availability.mean()) for one in each)) for each in found.values())
+        preemptions = mean(one.result.preemptions for each in found.values() for one in each)
+        yield [f"{seconds:g}", *means, f"{preemptions:,.0f}"]
+
+
 def main() -> None:
     """Print the tables, and write the figure where it is named."""
     parser = options(__doc__)
@@ -157,6 +168,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--svg", type=Path, metavar="FILE", help="write the figure (seed 0)")
     parser.add_argument("--left-out", action="store_true", help="only that table")
+    parser.add_argument("--intervals", action="store_true", help="only that table")
     arguments = parser.parse_args()
     if arguments.left_out:
         announce(f", {arguments.seeds} seeds:")
@@ -164,6 +176,10 @@ def main() -> None:
         print(table(head, left_out(range(arguments.seeds))))
         return
     startup = overheads(cold=False)["startup.hot"] if arguments.measured else LIKE_MEASURED
+    if arguments.intervals:
+        announce(f", {arguments.seeds} seeds:")
+        print(table(("a pass every, s", *APPROACHES, "preemptions"), intervals(range(arguments.seeds), startup)))
+        return
     announce(f", {arguments.seeds} seeds:")
     lines = []
     first: dict[str, dict[str, Outcome]] = {}
