@@ -72,7 +72,7 @@ class Looker:
     _taints: dict[int, tuple[Mapping[str, str], Taints]] = field(default_factory=dict)
 
     def look(self, kind: int) -> Obstacles:
-        """Obstacles of a kind now; the tables must be settled. O(hosts * (conditions + rules + resources))."""
+        """Obstacles of a kind now; the tables must be settled. O(hosts * (conditions + rules + resources) + rules)."""
         engine = self.engine
         tb, spec = engine.tables.tb, engine.tables.spec_of(kind)
         record = tb["kinds"][kind]
@@ -91,8 +91,12 @@ class Looker:
             if lacking := int((short & (missing[:, r] > 0)).sum()):
                 counts[_too_little(name)] += lacking
         left, helpless, uneven, mendable = open_to & ~short, np.zeros_like(up), np.zeros_like(up), {}
-        for i, rule in enumerate(spec.placement.rules):
-            condition = tb["conditions"][int(record["conditions_at"]) + i]
+        first = int(record["conditions_at"])
+        conditions = tb["conditions"][first : first + int(record["conditions"])]
+        # Of thousands of rules most are about pods that are nowhere: they fail on no host.
+        idle = (conditions["rule"] == AWAY) & (tb["counters"]["total"][conditions["counter"]] == 0)
+        for i in np.flatnonzero(~idle).tolist():
+            rule, condition = spec.placement.rules[i], conditions[i]
             fails = failing(tb, record, condition)
             inside = tb["domain"][int(tb["counters"]["topology"][int(condition["counter"])])] >= 0
             if condition["rule"] == NEAR_BY:
@@ -101,8 +105,8 @@ class Looker:
                 mendable[i] = fails & open_to & inside
                 helpless |= fails & ~inside
                 uneven |= mendable[i] & (condition["rule"] == SPREAD)
-            if (first := left & fails).any():
-                counts[self.name_rule(rule)] += int(first.sum())
+            if (here := left & fails).any():
+                counts[self.name_rule(rule)] += int(here.sum())
                 left &= ~fails
         blocked = short | np.logical_or.reduce([*mendable.values(), np.zeros_like(up)])
         could = open_to & blocked & ~helpless
