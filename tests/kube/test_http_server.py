@@ -221,7 +221,7 @@ def test_availability_by_class() -> None:
     assert shown.value("slacktide_penalties", **bronze) == 0.3
     assert shown.value("slacktide_penalties", **gold) == 0.1
     alpha = shown.scheduler.config.qos.alpha
-    assert shown.value("slacktide_slack_seconds", quantile="0", **bronze) == pytest.approx(195 - 200 - alpha, abs=1e-5)
+    assert shown.value("slacktide_slack_seconds", share="0", **bronze) == pytest.approx(195 - 200 - alpha, abs=1e-5)
     assert (
         shown.value("slacktide_pods", state="waiting", **bronze),
         shown.value("slacktide_pods", state="running", **gold),
