@@ -103,7 +103,7 @@ def fire(tmp_path: Path) -> Fire:
     def check(found: Json, series: list[Json], minutes: int, expected: Alarms) -> None:
         (tmp_path / "rules.yaml").write_text(yaml_text([found]))
         samples = [{"labels": f'{{alertname="{name}",window="{window}"}}', "value": 1} for name, window in expected]
-        expr = 'count by (alertname, window) (ALERTS{alertstate="firing"})'
+        expr = 'count by (alertname, window) (ALERTS{alertstate="firing",window!=""})'
         test = {"expr": expr, "eval_time": f"{minutes}m", "exp_samples": samples}
         scene = {"interval": "1m", "input_series": series, "promql_expr_test": [test]}
         file = tmp_path / "test.yaml"

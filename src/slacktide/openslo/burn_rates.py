@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from slacktide.model.durations import parse_duration, write_duration
+from slacktide.openslo import health
 from slacktide.openslo.runbooks import annotated
 from slacktide.openslo.series import (
     BUDGET,
@@ -56,18 +57,18 @@ Json = dict[str, Any]
 
 
 def rules(classes: Sequence[Json]) -> Json:
-    """A rules file about these classes, each with the causes that count against its promise."""
+    """A rules file about these classes, each with the causes that count against its promise, and about slacktide."""
     groups = []
     for one in classes:
         name, spec = one["metadata"]["name"], one["spec"]
         # Without any budget, whatever is lost is too much at once.
         groups += _groups(name, cause_of(spec), BURNS[:1] if float(spec["slo"]) == 1.0 else BURNS)
-    return {"groups": groups}
+    return {"groups": [*groups, health.group()]}
 
 
 def rules_of_any_class() -> Json:
-    """A rules file about whatever classes there are."""
-    return {"groups": _groups("", CLUSTER, BURNS)}
+    """A rules file about whatever classes there are, and about slacktide."""
+    return {"groups": [*_groups("", CLUSTER, BURNS), health.group()]}
 
 
 def _groups(name: str, cause: str, burns: Sequence[Burn]) -> list[Json]:
