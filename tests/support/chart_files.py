@@ -202,7 +202,9 @@ def page() -> str:
 def made_without_helm() -> dict[Path, str]:
     """Files that need no helm to be made, each with its text."""
     alerts = (REPOSITORY / "examples" / "openslo" / "alerts.yaml").read_text()
+    dashboard = REPOSITORY / "src" / "slacktide" / "dashboard" / "grafana" / "slacktide.json"
     return {
+        CHART / "dashboards" / "slacktide.json": dashboard.read_text(),
         CHART / "values.schema.json": schema(),
         CHART / "files" / "alerts.yaml": alerts,
         CHART / "files" / "limits.yaml": limits(),
