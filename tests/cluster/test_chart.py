@@ -303,7 +303,13 @@ def kept(kubectl: Kubectl, name: str, running: int) -> Json | None:
 
 def test_an_installation_is_taken_over_from_the_plain_manifests(kubectl: Kubectl, taken_over: str) -> None:
     assert "Classes: bronze, gold" in taken_over
-    mine = {"app.kubernetes.io/managed-by": "Helm", "app.kubernetes.io/name": "slacktide"}
+    version = yaml.safe_load((CHART / "Chart.yaml").read_text())["version"]
+    mine = {
+        "app.kubernetes.io/managed-by": "Helm",
+        "app.kubernetes.io/name": "slacktide",
+        "app.kubernetes.io/instance": "slacktide",
+        "helm.sh/chart": f"slacktide-{version}",
+    }
     for name in ("deploy/slacktide", "cm/slacktide", "role/slacktide-leader", "pdb/slacktide"):
         assert kubectl.json("-n", HOME, "get", name)["metadata"]["labels"] == mine, name
     assert kubectl.json("get", "validatingadmissionpolicy/slacktide-class")["metadata"]["labels"] == mine

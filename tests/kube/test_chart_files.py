@@ -6,11 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 import slacktide
+from slacktide.conversion import Kind
+from slacktide.errors import ConfigError
 from slacktide.model import Window
-from slacktide.settings import load_live
+from slacktide.settings import SECTIONS, load_live, types_of
 from support import chart_files
 from support.chart_files import CHART, KUSTOMIZATION, MANIFESTS
 
@@ -75,7 +79,31 @@ def test_a_setting_that_the_schema_knows_is_one(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("version: 1\nkube: {resize_patience: 30}\npolicy: {patience: 30}\n")
     assert load_live(file).kube.resize_patience == 30
-    assert known["kube"]["properties"]["resize_patience"] is True
+    assert "resize_patience" in known["kube"]["properties"]
+
+
+TRIED = (True, -1, 0, 1, 3, 0.5, 10**12, "abc", "10m", "90%", "", None, [1])
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_schema_takes_what_the_program_takes_and_no_number_that_it_refuses(tmp_path: Path, section: str) -> None:
+    known = json.loads((CHART / "values.schema.json").read_text())["$defs"]["settings"]["properties"][section]
+    file = tmp_path / "config.yaml"
+    wrong = []
+    for key, schema in known["properties"].items():
+        numeric = Kind.of(types_of(section)[key]).plain in (int, float)
+        for value in TRIED:
+            file.write_text(yaml.safe_dump({"version": 1, section: {key: value}}))
+            try:
+                load_live(file)
+                taken = True
+            except ConfigError as error:
+                # What does not go with another setting is the program's to refuse.
+                taken = f"{section}.{key}: found" not in str(error) or " beside " in str(error)
+            valid = Draft7Validator(schema).is_valid(value)
+            if (taken and not valid) or (valid and not taken and numeric):
+                wrong.append((key, value, taken))
+    assert wrong == []
 
 
 def test_definitions_one_after_the_other_are_documents_of_their_own() -> None:

@@ -139,6 +139,8 @@ def test_from_nobody_is_not_from_everybody(rendered: Any) -> None:
         ({"settings": {"kube": {"profiles": '[{"name": "x"}]'}}}, 'found {"name":"x"} without schedulerName'),
         ({"settings": {"kube": {"profiles": "{}"}}}, 'settings.kube.profiles: found "{}", expected a JSON'),
         ({"metrics": {"interval": "often"}}, "/metrics/interval"),
+        ({"settings": {"qos": {"alpha": "abc"}}}, "/settings/qos/alpha"),
+        ({"settings": {"kube": {"all_nodes": "perhaps"}}}, "/settings/kube/all_nodes"),
     ],
 )
 def test_what_does_not_hang_together_is_refused_with_its_place(rendered: Any, values: Json, says: str) -> None:
