@@ -37,6 +37,7 @@ CALM = {
     "slacktide_ledger_pending": "3 0x60",
     "slacktide_pods_without_class": "0x60",
     "slacktide_objects_aside": "0x60",
+    "slacktide_admission_policies_missing": "0x60",
     "slacktide_pods_bound_by_others_total": "0x60",
     "slacktide_certificate_expiry_timestamp_seconds": "31536000x60",
 }
@@ -145,6 +146,11 @@ SCENES: dict[str, tuple[list[Json], int, set[str]]] = {
         series("a", CALM | {"slacktide_objects_aside": "0x5 1x50"}),
         12,
         {"SlacktideObjectsAside"},
+    ),
+    "an admission policy is gone": (
+        series("a", CALM | {"slacktide_admission_policies_missing": "0x5 1x50"}),
+        12,
+        {"SlacktideAdmissionMissing"},
     ),
     "a certificate ends": (
         series("a", CALM | {"slacktide_certificate_expiry_timestamp_seconds": "600000x60"}),

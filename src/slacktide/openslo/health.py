@@ -15,6 +15,7 @@ from slacktide.kube.observe.scrape import (
     LEDGER_WRITES,
     PASS_SECONDS,
     PENDING_PODS,
+    POLICIES_MISSING,
     WATCH_DEAD,
     WITHOUT_CLASS,
 )
@@ -117,6 +118,15 @@ ALERTS = (
         "ticket",
         "{{ $value }} objects are ignored because slacktide cannot use them.",
         "{{ $value }} objects are set aside until they change: what they say does not hold for any decision.",
+    ),
+    Health(
+        "SlacktideAdmissionMissing",
+        f"{_of('max', POLICIES_MISSING)} > 0",
+        "5m",
+        "ticket",
+        "Admission policies of slacktide are missing.",
+        "{{ $value }} of its admission policies and bindings are not there: what is written wrong is let in, and its "
+        "pods wait.",
     ),
     Health(
         "SlacktideCertificateEnds",

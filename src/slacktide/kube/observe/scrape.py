@@ -130,6 +130,11 @@ WATCH_DEAD = HEALTH.gauge(
 )
 WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended with an error.", "kind")
 WATCH_LISTS = HEALTH.counter("slacktide_watch_lists", "Lists taken, the first one among them.", "kind")
+POLICIES_MISSING = HEALTH.gauge(
+    "slacktide_admission_policies_missing",
+    "Admission policies and bindings of this release (`kube.lease_name`) that the API server has not; only where the "
+    "account may look for them.",
+)
 CERTIFICATE_ENDS = HEALTH.gauge(
     "slacktide_certificate_expiry_timestamp_seconds",
     "When the certificate that is shown at kube.listen ends, seconds since 1970; only with TLS.",
@@ -233,6 +238,8 @@ class Collector(Base):
         yield WATCH_DEAD.of({(name,): one.is_dead() for name, one in watches.items()})
         yield WATCH_FAILURES.of({(name,): one.failures for name, one in watches.items()})
         yield WATCH_LISTS.of({(name,): one.lists for name, one in watches.items()})
+        policies = scheduler.installation.policies_missing
+        yield POLICIES_MISSING.of({} if policies is None else {(): policies})
         ends = self._certificate_ends()
         yield CERTIFICATE_ENDS.of({} if ends is None else {(): ends})
         yield CLOCK_DRIFT.of({(): scheduler.clock.drift})
