@@ -26,6 +26,7 @@ EVERYWHERE: dict[tuple[str, str], tuple[str, ...]] = {
     ("", "nodes"): WATCHED,
     ("", "namespaces"): WATCHED,
     ("", "services"): WATCHED,
+    ("", "replicationcontrollers"): WATCHED,
     ("", "persistentvolumes"): (*WATCHED, "patch"),
     ("", "persistentvolumeclaims"): (*WATCHED, "patch"),
     ("", "pods/binding"): ("create",),
