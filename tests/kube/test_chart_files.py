@@ -14,6 +14,7 @@ import slacktide
 from slacktide.conversion import Kind
 from slacktide.errors import ConfigError
 from slacktide.model import Window
+from slacktide.model.hours import OF_NO_REGION, REGIONS
 from slacktide.settings import SECTIONS, load_live, types_of
 from support import chart_files
 from support.chart_files import CHART, KUSTOMIZATION, MANIFESTS
@@ -40,6 +41,16 @@ def test_a_window_has_the_same_budget_with_and_without_the_api_servers_default()
     for version in yaml.safe_load((CHART / "crds" / "00-serviceclasses.yaml").read_text())["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         assert spec["window"]["properties"]["budget"]["default"] == Window(rolling=3600.0).budget, version["name"]
+
+
+def test_time_zones_of_classes_are_those_that_annotations_may_name() -> None:
+    for version in yaml.safe_load((CHART / "crds" / "00-serviceclasses.yaml").read_text())["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        hours = spec["hours"]["items"]["properties"]["timeZone"]["x-kubernetes-validations"]
+        assert hours == spec["window"]["properties"]["timeZone"]["x-kubernetes-validations"]
+        pattern, _, names = hours[0]["rule"].partition(" || self in ")
+        assert pattern == f"self.matches('^({'|'.join(REGIONS)})/[A-Za-z0-9_+/-]{{1,48}}$')"
+        assert yaml.safe_load(names) == list(OF_NO_REGION), version["name"]
 
 
 def test_every_file_is_in_its_kustomization() -> None:
