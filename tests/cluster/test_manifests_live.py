@@ -409,8 +409,16 @@ def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kub
         (
             "hours",
             ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri,Sat 22:00-06:00 ; Sun 01:00-02:00"],
-            ["at night", "Mon 22:00", "Someday 01:00-02:00", "Mon-Sun 25:00-24:00", "Sun-Mon 00:00-24:00", ""]
-            + ["Mon 25:00-26:99", "Mon 01:00-02:00 Mars/Olympus"],
+            [
+                "at night",
+                "Mon 22:00",
+                "Someday 01:00-02:00",
+                "Mon-Sun 25:00-24:00",
+                "Sun-Mon 00:00-24:00",
+                "",
+                "Mon 25:00-26:99",
+                "Mon 01:00-02:00 Mars/Olympus",
+            ],
         ),
         ("on-resize", ["move", "stay", ""], ["jump"]),
     ],
