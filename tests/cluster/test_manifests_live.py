@@ -161,6 +161,7 @@ def kubectl(plane: ControlPlane, binaries: Binaries) -> Kubectl:
         (FINE | {"hours": [NIGHT | {"from": "06:00"}]}, "spec.hours[0]", "from and to must differ"),
         (FINE | {"hours": [NIGHT | {"days": ["Monday"]}]}, "spec.hours[0].days[0]", '"Mon", "Tue"'),
         (FINE | {"hours": [NIGHT | {"timeZone": ""}]}, "spec.hours[0].timeZone", "such as Europe/Berlin or UTC"),
+        (FINE | {"hours": [NIGHT | {"timeZone": "Mars/Olympus"}]}, "spec.hours[0].timeZone", "such as Europe/Berlin"),
     ],
 )
 def test_a_wrong_class_is_refused_with_its_field(kubectl: Kubectl, spec: Json, field: str, says: str) -> None:
@@ -408,8 +409,18 @@ def test_a_limit_of_a_workload_is_not_looser_than_that_of_its_class(kubectl: Kub
         (
             "hours",
             ["Sat,Sun 00:00-24:00 Europe/Berlin", "Mon-Wed,Fri,Sat 22:00-06:00 ; Sun 01:00-02:00"],
-            ["at night", "Mon 22:00", "Someday 01:00-02:00", "Mon-Sun 25:00-24:00", "Sun-Mon 00:00-24:00", ""],
+            [
+                "at night",
+                "Mon 22:00",
+                "Someday 01:00-02:00",
+                "Mon-Sun 25:00-24:00",
+                "Sun-Mon 00:00-24:00",
+                "",
+                "Mon 25:00-26:99",
+                "Mon 01:00-02:00 Mars/Olympus",
+            ],
         ),
+        ("on-resize", ["move", "stay", ""], ["jump"]),
     ],
 )
 def test_a_limit_of_a_workload_can_be_read(kubectl: Kubectl, name: str, right: list[str], wrong: list[str]) -> None:

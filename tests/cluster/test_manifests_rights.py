@@ -13,6 +13,7 @@ from cluster.kubectl import Json, Kubectl
 from cluster.labtools import until
 from cluster.workloads import workload
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
+from slacktide.kube.mirror.installation import POLICIES
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane
 
 Right = tuple[str, str, str, str, str]
@@ -113,8 +114,16 @@ DENIED: list[Right] = [
     ("rbac.authorization.k8s.io", "clusterroles", "create", "", ""),
     ("rbac.authorization.k8s.io", "clusterroles", "escalate", "", ""),
     ("apiextensions.k8s.io", "customresourcedefinitions", "get", "", ""),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", "get", "", "another"),
+    ("admissionregistration.k8s.io", "validatingadmissionpolicies", "patch", "", "slacktide-class"),
     ("example.com", "rollouts", "get", "default", ""),
 ]
+POLICY_NAMES = tuple(f"slacktide-{name}" for name in POLICIES)
+BY_NAME = [
+    ("admissionregistration.k8s.io", plural, "get", POLICY_NAMES)
+    for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings")
+]
+"""Rights to single objects of the whole cluster."""
 ALLOWED_AT_HOME = [("create", ""), ("get", "slacktide"), ("update", "slacktide")]
 
 
@@ -205,7 +214,7 @@ def test_what_it_does_not_need_is_denied(scheduler: Api) -> None:
 
 def test_its_rights_are_these_and_no_others(plane: ControlPlane, scheduler: Api) -> None:
     stranger = account(plane, "default", "stranger")
-    expected = {(*what, verb, ()) for what, verbs in EVERYWHERE.items() for verb in verbs}
+    expected = {(*what, verb, ()) for what, verbs in EVERYWHERE.items() for verb in verbs} | set(BY_NAME)
     assert rules(scheduler, "default") - rules(stranger, "default") == expected
     leases = {("coordination.k8s.io", "leases", verb, (name,) if name else ()) for verb, name in ALLOWED_AT_HOME}
     assert rules(scheduler, HOME) - rules(stranger, HOME) == expected | leases

@@ -79,6 +79,7 @@ def test_settings_of_certificates_are_named_where_they_are_wrong(tmp_path: Path)
         file.write_bytes(content)
     found = Certificate(str(certificate), str(key), "127.0.0.1")
     assert len(found.fingerprint) == 64
+    assert found.ends == x509.load_pem_x509_certificate(certificate.read_bytes()).not_valid_after_utc.timestamp()
     key.write_bytes(self_signed("h")[1])
     with pytest.raises(ConfigError, match=r"kube.tls_certificate, kube.tls_key"):
         Certificate(str(certificate), str(key), "127.0.0.1")

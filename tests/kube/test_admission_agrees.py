@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from typing import Any
+from zoneinfo import available_timezones
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
+from slacktide.kube.act.relocation import stays
 from slacktide.kube.resources.objects import POD, SERVICE_CLASS
 from slacktide.kube.translate.service_classes import CLASS_LABEL, Classes
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import limit_texts
 from slacktide.model.hours import DAYS
 from support import made_objects
 from support.admission import refusals
@@ -110,6 +113,31 @@ def test_both_refuse_the_same_hours(text: str, spec: Json) -> None:
         assert not admission
     elif "of each week" not in scheduler or (";" not in text and "," not in text):
         assert admission, scheduler
+
+
+@pytest.mark.parametrize("text", ["Mon 25:00-26:99", "Mon 10:00-11:00 Mars/Olympus", "Mon 10:00-11:00 Utopia"])
+def test_hours_that_no_clock_and_no_place_has_are_refused_by_both(text: str) -> None:
+    (refused,) = refusals("annotations", told("hours", text))
+    assert (
+        refused
+        == f"annotation slacktide.io/hours: found '{text}', expected such as 'Sat,Sun 00:00-24:00 Europe/Berlin'"
+    )
+    assert by_scheduler(told("hours", text), {"ownLimits": {"hoursAWeek": 0}})
+
+
+def test_every_time_zone_may_be_named() -> None:
+    for zone in available_timezones() - {"localtime", "Factory"}:  # these say nothing of a place
+        assert limit_texts.is_written("hours", f"Sat,Sun 00:00-24:00 {zone}"), zone
+
+
+def test_what_happens_at_a_resize_is_one_of_two_words() -> None:
+    for text in ("jump", "Move", "move "):
+        (refused,) = refusals("annotations", told("on-resize", text))
+        assert refused == f"annotation slacktide.io/on-resize: found '{text}', expected move or stay"
+        assert "expected move or stay" in stays(made_objects.decoded(POD, told("on-resize", text)))
+    for text in ("move", "stay", ""):
+        assert refusals("annotations", told("on-resize", text)) == []
+        assert "expected" not in stays(made_objects.decoded(POD, told("on-resize", text)))
 
 
 @pytest.mark.parametrize("text", ["99999w", "14203w", "8589934593", "999999999999w"])

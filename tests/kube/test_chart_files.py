@@ -6,11 +6,16 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
+from jsonschema import Draft7Validator
 
 import slacktide
+from slacktide.conversion import Kind
+from slacktide.errors import ConfigError
 from slacktide.model import Window
-from slacktide.settings import load_live
+from slacktide.model.hours import OF_NO_REGION, REGIONS
+from slacktide.settings import SECTIONS, load_live, types_of
 from support import chart_files
 from support.chart_files import CHART, KUSTOMIZATION, MANIFESTS
 
@@ -36,6 +41,16 @@ def test_a_window_has_the_same_budget_with_and_without_the_api_servers_default()
     for version in yaml.safe_load((CHART / "crds" / "00-serviceclasses.yaml").read_text())["spec"]["versions"]:
         spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
         assert spec["window"]["properties"]["budget"]["default"] == Window(rolling=3600.0).budget, version["name"]
+
+
+def test_time_zones_of_classes_are_those_that_annotations_may_name() -> None:
+    for version in yaml.safe_load((CHART / "crds" / "00-serviceclasses.yaml").read_text())["spec"]["versions"]:
+        spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"]
+        hours = spec["hours"]["items"]["properties"]["timeZone"]["x-kubernetes-validations"]
+        assert hours == spec["window"]["properties"]["timeZone"]["x-kubernetes-validations"]
+        pattern, _, names = hours[0]["rule"].partition(" || self in ")
+        assert pattern == f"self.matches('^({'|'.join(REGIONS)})/[A-Za-z0-9_+/-]{{1,48}}$')"
+        assert yaml.safe_load(names) == list(OF_NO_REGION), version["name"]
 
 
 def test_every_file_is_in_its_kustomization() -> None:
@@ -75,7 +90,31 @@ def test_a_setting_that_the_schema_knows_is_one(tmp_path: Path) -> None:
     file = tmp_path / "config.yaml"
     file.write_text("version: 1\nkube: {resize_patience: 30}\npolicy: {patience: 30}\n")
     assert load_live(file).kube.resize_patience == 30
-    assert known["kube"]["properties"]["resize_patience"] is True
+    assert "resize_patience" in known["kube"]["properties"]
+
+
+TRIED = (True, -1, 0, 1, 3, 0.5, 10**12, "abc", "10m", "90%", "", None, [1])
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_schema_takes_what_the_program_takes_and_no_number_that_it_refuses(tmp_path: Path, section: str) -> None:
+    known = json.loads((CHART / "values.schema.json").read_text())["$defs"]["settings"]["properties"][section]
+    file = tmp_path / "config.yaml"
+    wrong = []
+    for key, schema in known["properties"].items():
+        numeric = Kind.of(types_of(section)[key]).plain in (int, float)
+        for value in TRIED:
+            file.write_text(yaml.safe_dump({"version": 1, section: {key: value}}))
+            try:
+                load_live(file)
+                taken = True
+            except ConfigError as error:
+                # What does not go with another setting is the program's to refuse.
+                taken = f"{section}.{key}: found" not in str(error) or " beside " in str(error)
+            valid = Draft7Validator(schema).is_valid(value)
+            if (taken and not valid) or (valid and not taken and numeric):
+                wrong.append((key, value, taken))
+    assert wrong == []
 
 
 def test_definitions_one_after_the_other_are_documents_of_their_own() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from slacktide.kube.clock import Clock
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.observe import explain
+from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.explain import PodHistory
 from slacktide.kube.observe.http_server import HEALTH, SchedulerPages, Server, told_to
 from slacktide.kube.observe.metrics import Histogram, Meter
@@ -202,6 +204,24 @@ def test_attempts_and_latencies_of_a_preemption_are_counted() -> None:
     assert shown.value(sli, f"{sli}_sum", attempts="1") == 2.5
 
 
+def test_a_pod_that_waits_and_that_somebody_else_binds_is_counted() -> None:
+    shown = two_on_one_core()
+    engine, counted = shown.scheduler.engine, "slacktide_pods_bound_by_others"
+    assert engine is not None
+    add_pod(shown, engine, "w", "bronze", BRONZE, T0 + 110)
+    assert shown.value(counted, f"{counted}_total") == 0
+    engine.bound_elsewhere("w", "n", T0 + 111)
+    assert shown.value(counted, f"{counted}_total") == 1
+
+
+def test_metrics_say_when_the_certificate_ends_where_there_is_one() -> None:
+    shown = two_on_one_core()
+    assert shown.families()["slacktide_certificate_expiry_timestamp_seconds"].samples == []
+    shown.window.certificate = Certificate(None, None, "127.0.0.1")
+    ends = shown.value("slacktide_certificate_expiry_timestamp_seconds")
+    assert ends == shown.window.certificate.ends > time.time() + 86_400
+
+
 def test_availability_by_class() -> None:
     shown = two_on_one_core()
     shown.scheduler.clock = Stopped()
@@ -221,7 +241,7 @@ def test_availability_by_class() -> None:
     assert shown.value("slacktide_penalties", **bronze) == 0.3
     assert shown.value("slacktide_penalties", **gold) == 0.1
     alpha = shown.scheduler.config.qos.alpha
-    assert shown.value("slacktide_slack_seconds", quantile="0", **bronze) == pytest.approx(195 - 200 - alpha, abs=1e-5)
+    assert shown.value("slacktide_slack_seconds", share="0", **bronze) == pytest.approx(195 - 200 - alpha, abs=1e-5)
     assert (
         shown.value("slacktide_pods", state="waiting", **bronze),
         shown.value("slacktide_pods", state="running", **gold),

@@ -13,6 +13,7 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.cluster.netprobe import netprobe
+from slacktide.kube.mirror.installation import POLICIES
 from slacktide.kube.resources import custom_resources, node_latency
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
@@ -88,8 +89,12 @@ def test_no_right_is_a_wildcard_or_reaches_secrets_or_deletes_but_ledgers_and_cl
 def test_single_objects_are_read_only_of_kinds_of_which_one_is_asked_for() -> None:
     """All others are listed and watched: who has the scheduler's token needs no object's name to begin with."""
     scheduler = one("ClusterRole", "slacktide-scheduler")
-    read = {name for rule in scheduler["rules"] if "get" in rule["verbs"] for name in rule["resources"]}
+    reading = [rule for rule in scheduler["rules"] if "get" in rule["verbs"]]
+    read = {name for rule in reading if "resourceNames" not in rule for name in rule["resources"]}
     assert read == {"pods", "resourceclaims", "availabilities"}
+    (by_name,) = (rule for rule in reading if "resourceNames" in rule)
+    assert by_name["verbs"] == ["get"]
+    assert set(by_name["resourceNames"]) == {f"slacktide-{name}" for name in POLICIES}
 
 
 FOR_PEOPLE = {"slacktide-view", "slacktide-metrics-reader", "slacktide-explain-reader"}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from support import metrics_reference
 from support.blocks import PAGES
 
 DECLARED = {one.exported: one for group in metrics_reference.GROUPS for one in group.declared}
+PROMTOOL = shutil.which("promtool")
+REQUIRED = os.environ.get("SLACKTIDE_REQUIRE_SERVERS") == "1"
 NAMED = re.compile(r"(?<!\w)(?:slacktide|scheduler)_[a-z_]*[a-z](?![\w{*])")
 
 
@@ -38,6 +43,13 @@ def test_what_a_scheduler_exports_is_declared_with_its_labels() -> None:
         assert DECLARED[name].meaning == family.documentation
         for sample in family.samples:
             assert set(sample.labels) - {"le"} == set(DECLARED[name].labels), name
+
+
+@pytest.mark.skipif(PROMTOOL is None and not REQUIRED, reason="promtool is not there: apt-get install prometheus")
+def test_prometheus_finds_no_fault_with_what_a_scheduler_exports() -> None:
+    _, text = two_on_one_core().get("/metrics")
+    done = subprocess.run([str(PROMTOOL), "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 def test_no_metric_is_declared_twice() -> None:

@@ -139,7 +139,7 @@ def test_files_and_a_cluster_are_not_read_together(tmp_path: Path) -> None:
 def test_alerts_are_a_rules_file_or_an_object() -> None:
     plain = documents(run("alerts", CLASSES).stdout)[0]
     names = [f"slacktide-{prefix}-budgets-{one}" for one in ("gold", "silver") for prefix in ("workload", "class")]
-    assert [one["name"] for one in plain["groups"]] == names
+    assert [one["name"] for one in plain["groups"]] == [*names, "slacktide-health"]
     whole = documents(run("alerts", CLASSES, "--format", "prometheusrule").stdout)[0]
     assert (whole["kind"], whole["spec"]) == ("PrometheusRule", plain)
 

@@ -19,8 +19,10 @@ from typing import Any
 
 import yaml
 
+from slacktide.conversion import Kind
 from slacktide.kube.resources.custom_resources import OwnLimitsSpec
 from slacktide.model import limit_texts
+from slacktide.settings import types_of
 from slacktide.settings_page import describe
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -134,16 +136,45 @@ def _converted(one: Json) -> Json:
 
 
 def _settings() -> Json:
-    """Sections and keys; the scheduler itself looks at the values when it starts."""
+    """Sections and keys, each with its type and range; the scheduler looks at what hangs together when it starts."""
     sections: dict[str, Json] = {}
     for one in describe():
         section, _, key = one.key.partition(".")
         if section != "kube" or key not in OF_THE_CHART:
-            sections.setdefault(section, {})[key] = True
+            sections.setdefault(section, {})[key] = _typed(Kind.of(types_of(section)[key]))
     properties: Json = {
         name: {"type": "object", "properties": keys, "additionalProperties": False} for name, keys in sections.items()
     }
     return {"type": "object", "properties": properties | {"classes": {"type": "array"}}, "additionalProperties": False}
+
+
+WRITTEN = {
+    "duration": r"^\s*([0-9]+(\.[0-9]+)?|([0-9]+(\.[0-9]+)?[wdhms])+)\s*$",
+    "share": r"^\s*([0-9]+(\.[0-9]*)?|\.[0-9]+)\s*%?\s*$",
+}
+"""Texts that may stand for a number."""
+LARGEST_KEPT = 2**53
+"""Bounds above are those of the machine's numbers, which no reader of JSON has exactly."""
+
+
+def _typed(kind: Kind) -> Json:
+    """A setting's type and range as JSON Schema."""
+    if kind.choices:
+        return {"enum": [*kind.choices, *([None] if kind.optional else [])]}
+    found: Json = {"type": {str: "string", bool: "boolean", int: "integer", float: "number"}[kind.plain]}
+    bounds = {
+        "minimum": kind.meta.ge,
+        "exclusiveMinimum": kind.meta.gt,
+        "maximum": kind.meta.le,
+        "minLength": kind.meta.min_length,
+    }
+    found |= {name: value for name, value in bounds.items() if value is not None and value <= LARGEST_KEPT}
+    forms = [found]
+    if kind.written:
+        forms.append({"type": "string", "pattern": WRITTEN[kind.written]})
+    if kind.optional:
+        forms.append({"type": "null"})
+    return found if len(forms) == 1 else {"anyOf": forms}
 
 
 # -- bounds that the admission policies have from the scheduler --------------------------------------------------------
@@ -202,7 +233,9 @@ def page() -> str:
 def made_without_helm() -> dict[Path, str]:
     """Files that need no helm to be made, each with its text."""
     alerts = (REPOSITORY / "examples" / "openslo" / "alerts.yaml").read_text()
+    dashboard = REPOSITORY / "src" / "slacktide" / "dashboard" / "grafana" / "slacktide.json"
     return {
+        CHART / "dashboards" / "slacktide.json": dashboard.read_text(),
         CHART / "values.schema.json": schema(),
         CHART / "files" / "alerts.yaml": alerts,
         CHART / "files" / "limits.yaml": limits(),

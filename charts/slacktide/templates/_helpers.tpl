@@ -9,6 +9,14 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Labels of which chart and release an object is. */}}
+{{- define "slacktide.release" -}}
+{{- if .Values.releaseLabels -}}
+app.kubernetes.io/instance: {{ .Release.Name }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
+{{- end -}}
+{{- end -}}
+
 {{- define "slacktide.image" -}}
 {{- if .Values.image.digest -}}
 {{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
@@ -25,6 +33,26 @@
 {{- $_ := set $settings "kube" (merge $own ($settings.kube | default dict)) -}}
 {{- $_ := set $settings "version" 1 -}}
 {{- toYaml $settings -}}
+{{- end -}}
+
+{{/* What the schema cannot say of values that hang together. */}}
+{{- define "slacktide.checked" -}}
+{{- $defaults := list -}}
+{{- range $name, $spec := .Values.classes -}}
+{{- if $spec.default -}}{{- $defaults = append $defaults $name -}}{{- end -}}
+{{- end -}}
+{{- if gt (len $defaults) 1 -}}
+{{- fail (printf "classes: found default: true in %s, expected it in one at most: pods without a class have one default; leave it in one" (join " and " $defaults)) -}}
+{{- end -}}
+{{- $profiles := (.Values.settings.kube | default dict).profiles | default "[]" -}}
+{{- range ($profiles | fromJsonArray) -}}
+{{- if not (kindIs "map" .) -}}
+{{- fail (printf "settings.kube.profiles: found %s, expected a JSON list of objects with schedulerName, such as '[{\"schedulerName\": \"batch\"}]'" ($profiles | quote)) -}}
+{{- end -}}
+{{- if not .schedulerName -}}
+{{- fail (printf "settings.kube.profiles: found %s without schedulerName, expected one in each object, such as '[{\"schedulerName\": \"batch\"}]'" (toJson .)) -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Whether pods that a disruption budget protects may be deleted: then the scheduler needs that right. */}}

@@ -46,7 +46,7 @@ class Scheduler:
         self.ledgers = LedgerCounts()
         self.mirror = ClusterMirror(config, self.clock)
         self.watches = Watches(connection, self.mirror, config.kube.watch_seconds)
-        self.installation = Installation(connection)
+        self.installation = Installation(connection, config.kube.lease_name)
         self.recorder = EventRecorder(connection, COMPONENT, identity, qps=config.kube.event_qps)
         self._contends_at = steady_seconds() + yields
         self.election = _election(connection, config, identity, self._may_contend)

@@ -18,6 +18,17 @@ from slacktide.errors import ConfigError
 from slacktide.model.written_numbers import shown
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
+REGIONS = (
+    "Africa", "America", "Antarctica", "Arctic", "Asia", "Atlantic", "Australia", "Brazil", "Canada", "Chile", "Etc",
+    "Europe", "Indian", "Mexico", "Pacific", "US",
+)  # fmt: skip
+OF_NO_REGION = (
+    "CET", "CST6CDT", "Cuba", "EET", "EST", "EST5EDT", "Egypt", "Eire", "GB", "GB-Eire", "GMT", "GMT+0", "GMT-0",
+    "GMT0", "Greenwich", "HST", "Hongkong", "Iceland", "Iran", "Israel", "Jamaica", "Japan", "Kwajalein", "Libya",
+    "MET", "MST", "MST7MDT", "NZ", "NZ-CHAT", "Navajo", "PRC", "PST8PDT", "Poland", "Portugal", "ROC", "ROK",
+    "Singapore", "Turkey", "UCT", "UTC", "Universal", "W-SU", "WET", "Zulu",
+)  # fmt: skip
+"""With which the names of all IANA time zones begin, and the names without a region."""
 DAY_MINUTES = 24 * 60
 ZERO = datetime(1970, 1, 1, tzinfo=UTC)
 DAY = 86_400.0

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from slacktide.model.disruption_limits import LONGEST, MOST_DISRUPTIONS
-from slacktide.model.hours import DAYS
+from slacktide.model.hours import DAYS, OF_NO_REGION, REGIONS
 
 LONGEST_TEXT = 1024
 """Characters of one annotation."""
@@ -35,10 +35,9 @@ def _days() -> str:
     return f"({'|'.join(found)})"
 
 
-_ENTRY = (
-    f"{_days()}(,{_days()})* +([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)"
-    "( +[A-Za-z0-9_+/-]{1,64})?"
-)
+_ZONE = f"(({'|'.join(REGIONS)})/[A-Za-z0-9_+/-]{{1,48}}|{'|'.join(one.replace('+', '[+]') for one in OF_NO_REGION)})"
+"""What may be the name of a time zone: whether there is one of that name, an admission policy cannot ask."""
+_ENTRY = f"{_days()}(,{_days()})* +([01][0-9]|2[0-3]):[0-5][0-9]-(([01][0-9]|2[0-3]):[0-5][0-9]|24:00)( +{_ZONE})?"
 DURATION = f"^ *{_duration()} *$"
 DISRUPTIONS = f"^ *[0-9]{{1,2}} +per +{_duration()} *$"
 HOURS = f"^ *{_ENTRY} *(; *{_ENTRY} *)*$"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 from prometheus_client.core import Metric
@@ -17,7 +18,10 @@ from slacktide.engine.ledger.restore import restore
 from slacktide.kube.observe.workload_metrics import by_class, by_workload
 from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.translate.owners import Target
+from slacktide.model import ServiceClass
 from slacktide.model.causes import WORKLOAD
+from slacktide.model.window import Window
+from slacktide.state.spec import Spec
 
 TARGET = Target("apps/v1", "Deployment", "shop", "web", "u1")
 WHO = {"namespace": "shop", "kind": "Deployment", "name": "web", "class": "bronze"}
@@ -52,12 +56,39 @@ def test_a_workload_has_counters_by_cause_and_its_slack() -> None:
         ("slacktide_workload_lost_seconds_total", "operator"): 0.0,
         ("slacktide_workload_slack_seconds", ""): pytest.approx(90 / 0.5 - 100 - 10),
         ("slacktide_workload_budget_left_ratio", ""): pytest.approx(0.8),  # of 50 s ten are lost
+        ("slacktide_workload_budget_seconds", ""): pytest.approx(0.5 * 30 * 86400),  # it promises a whole life
+        ("slacktide_class_budget_seconds", ""): pytest.approx(0.5 * 30 * 86400),
+        ("slacktide_class_window_seconds", ""): 30 * 86400,
         ("slacktide_class_workloads_unlisted", ""): 0.0,
     }
-    of_it = [sample for family in families for sample in family.samples if "workloads_unlisted" not in sample.name]
+    of_it = [sample for family in families for sample in family.samples if "_class_" not in sample.name]
     assert all(WHO.items() <= sample.labels.items() for sample in of_it)
     unlisted = samples(by_workload(found, {TARGET.key: TARGET}, 0))
-    assert unlisted == {("slacktide_class_workloads_unlisted", ""): 1.0}  # more than wanted: by class only
+    assert unlisted == {  # more than wanted: by class only
+        ("slacktide_class_workloads_unlisted", ""): 1.0,
+        ("slacktide_class_budget_seconds", ""): pytest.approx(0.5 * 30 * 86400),
+        ("slacktide_class_window_seconds", ""): 30 * 86400,
+    }
+
+
+def test_a_promise_of_ones_own_is_in_ones_own_budget_and_not_in_the_classs() -> None:
+    """A pod that may be down half of the time leave the class no more to lose than it promises."""
+    bench, targets = Workbench(), {}
+    gold = ServiceClass("gold", 0.999, 1, window=Window(rolling=7 * 86400.0))
+    for name, service in (("web", gold), ("low", replace(gold, name="gold@0.5", slo=0.5))):
+        target = Target("apps/v1", "Deployment", "shop", name, name)
+        targets[target.key] = target
+        bench.engine.controller(target.key, service, 0, False)
+        bench.engine.spec(len(targets) + 100, Spec((("cpu", 1),), service))
+        bench.engine.arrive(name, name, target.key, len(targets) + 100, T0)
+    families = {one.name: one for one in by_workload(overview(bench.engine, T0 + 10), targets, 2)}
+    own = {one.labels["name"]: one.value for one in families["slacktide_workload_budget_seconds"].samples}
+    assert own == {"web": pytest.approx(604.8), "low": pytest.approx(302_400.0)}
+    (of_class,) = families["slacktide_class_budget_seconds"].samples
+    assert of_class.labels == {"class": "gold"}
+    assert of_class.value == pytest.approx(2 * 604.8)
+    (window,) = families["slacktide_class_window_seconds"].samples
+    assert window.value == 604_800.0
 
 
 def test_beyond_so_many_workloads_the_excess_has_no_series_and_others_keep_theirs() -> None:

@@ -144,7 +144,8 @@ async def _serve(scheduler: Scheduler, window: SchedulerPages, journal: Journal)
     from slacktide.kube.leader_session import GaveWay, LeadershipLost
     from slacktide.kube.observe.http_server import Server
 
-    async with Server(scheduler, window.routes(), scheduler.connection):
+    async with Server(scheduler, window.routes(), scheduler.connection) as server:
+        window.certificate = server.certificate
         stalls = asyncio.ensure_future(window.loop_lag.run())
         try:
             await scheduler.run(journal)

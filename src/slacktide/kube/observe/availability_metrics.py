@@ -23,8 +23,9 @@ LEAST = PROMISES.gauge(
     "slacktide_availability_delivered_min", "Availability so far, the least of any workload.", "class"
 )
 SLACK = PROMISES.gauge(
-    "slacktide_slack_seconds", "Slack of workloads: least (0), 5 % quantile (0.05), median (0.5).",
-    "class", "quantile",
+    "slacktide_slack_seconds",
+    "Slack of workloads, by the share of them that have less: least (0), 5 % quantile (0.05), median (0.5).",
+    "class", "share",
 )  # fmt: skip
 CONTROLLERS = PROMISES.gauge(
     "slacktide_controllers",

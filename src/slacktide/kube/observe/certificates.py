@@ -26,7 +26,8 @@ EARLIER = datetime.timedelta(days=1)
 
 
 class Certificate:
-    """The server's side of TLS; ``fingerprint`` is the SHA-256 of its certificate, in hexadecimal digits.
+    """The server's side of TLS; ``fingerprint`` is the SHA-256 of its certificate, in hexadecimal digits, and ``ends``
+    when that ends, seconds since 1970.
 
     Where ``certificate`` and ``key`` name files (PEM), they are read again once they have changed, so that renewed ones
     need no restart. Else one is made for ``host`` and this machine's name, signed by itself. Clients are asked for a
@@ -41,6 +42,7 @@ class Certificate:
         self._files = None if certificate is None or key is None else (Path(certificate), Path(key))
         self.made = self._files is None
         self.fingerprint = ""
+        self.ends = 0.0
         self._own = self_signed(host) if self.made else None
         self._authorities = ""
         self._stamp = self._stamps()
@@ -76,7 +78,7 @@ class Certificate:
         # A session that is resumed does not tell whose certificate began it.
         context.options |= ssl.OP_NO_TICKET
         context.num_tickets = 0
-        self.fingerprint = _fingerprint(certificate)
+        self.fingerprint, self.ends = _known_by(certificate)
         return context
 
     def _stamps(self) -> list[tuple[int, int, int]]:
@@ -130,11 +132,13 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.DNSName(name)
 
 
-def _fingerprint(certificate: bytes) -> str:
+def _known_by(certificate: bytes) -> tuple[str, float]:
+    """The fingerprint of a certificate, and when it ends."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
-    return x509.load_pem_x509_certificate(certificate).fingerprint(hashes.SHA256()).hex()
+    found = x509.load_pem_x509_certificate(certificate)
+    return found.fingerprint(hashes.SHA256()).hex(), found.not_valid_after_utc.timestamp()
 
 
 def _content(setting: str, file: Path) -> bytes:

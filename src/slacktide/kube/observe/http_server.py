@@ -69,10 +69,11 @@ class Server(Site):
         every: dict[str, Route] = {"/healthz": livez, "/readyz": self._readyz, "/configz": self._configz, **routes}
         context, told_to_everybody = None, (*HEALTH, *page_routes())
         self._authorities: ClusterAuthorities | None = None
+        self.certificate: Certificate | None = None
         self._reads: asyncio.Task[None] | None = None
         if kube.listen and kube.http_access == "delegated":
             host, _ = address_of("kube.listen", kube.listen)
-            certificate = Certificate(kube.tls_certificate, kube.tls_key, host)
+            self.certificate = certificate = Certificate(kube.tls_certificate, kube.tls_key, host)
             self._authorities = ClusterAuthorities(connection, certificate.trust)
             reviews = Reviews(connection, certified=self._authorities.user_of)
             every = {path: one if path in told_to_everybody else reviews.guard(one) for path, one in every.items()}
@@ -138,6 +139,8 @@ class SchedulerPages:
         self.memory = PodHistory(self._name_of)
         self.watched = WatchedScheduler(scheduler)
         self.loop_lag = LoopLag()
+        self.certificate: Certificate | None = None
+        """What the server of these pages shows, once there is one."""
         scheduler.on_decision = self.decided
 
     def _name_of(self, uid: str) -> tuple[str, str] | None:
@@ -162,7 +165,7 @@ class SchedulerPages:
     def routes(self) -> dict[str, Route]:
         """What to serve."""
         registry = CollectorRegistry(auto_describe=False)
-        collector = Collector(self._scheduler, self.meter, self._longest_stall)
+        collector = Collector(self._scheduler, self.meter, self._longest_stall, self._certificate_ends)
         registry.register(collector)
         for standard in (GCCollector, PlatformCollector, ProcessCollector):
             standard(registry=registry)
@@ -172,6 +175,9 @@ class SchedulerPages:
     def _longest_stall(self) -> float:
         longest, self.loop_lag.longest = self.loop_lag.longest, 0.0
         return longest
+
+    def _certificate_ends(self) -> float | None:
+        return None if self.certificate is None else self.certificate.ends
 
     async def _explain(self, request: web.Request) -> web.Response:
         """The answer to /explain?namespace=NAMESPACE&name=NAME."""

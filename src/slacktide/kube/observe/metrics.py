@@ -108,6 +108,7 @@ class Meter:
         self.incoming: Counter[tuple[str, str]] = Counter()
         self.pass_seconds = Histogram(PASS_BUCKETS)
         self.startup_seconds = Histogram(STARTUP_BUCKETS)
+        self.bound_by_others = 0
         self.finished: Counter[tuple[str, str]] = Counter()
         self.owed: Counter[str] = Counter()
         self.in_flight: set[str] = set()
@@ -204,6 +205,7 @@ class Meter:
         self.sli_seconds[label].observe(max(0.0, at - wait.since))
 
     def _bound_elsewhere(self, uid: str, _host: str, at: float) -> None:
+        self.bound_by_others += uid in self._waits
         self._forget(uid)
         self._starting[uid] = at
 

@@ -84,6 +84,9 @@ ACTS = {
         "retried": "Bindings sent again, as the API server was overloaded.",
     }.items()
 }
+BOUND_BY_OTHERS = DEEDS.counter(
+    "slacktide_pods_bound_by_others", "Pods that waited here, and that another scheduler bound."
+)
 IN_FLIGHT = DEEDS.gauge("slacktide_bindings_in_flight", "Decisions not confirmed yet.")
 NOMINATIONS = DEEDS.gauge(
     "slacktide_nominations", "Of these, pods that are nominated and wait for victims to terminate."
@@ -127,6 +130,15 @@ WATCH_DEAD = HEALTH.gauge(
 )
 WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended with an error.", "kind")
 WATCH_LISTS = HEALTH.counter("slacktide_watch_lists", "Lists taken, the first one among them.", "kind")
+POLICIES_MISSING = HEALTH.gauge(
+    "slacktide_admission_policies_missing",
+    "Admission policies and bindings of this release (`kube.lease_name`) that the API server has not; only where the "
+    "account may look for them.",
+)
+CERTIFICATE_ENDS = HEALTH.gauge(
+    "slacktide_certificate_expiry_timestamp_seconds",
+    "When the certificate that is shown at kube.listen ends, seconds since 1970; only with TLS.",
+)
 CLOCK_DRIFT = HEALTH.gauge("slacktide_clock_drift_seconds", "How far the wall clock was moved since the start.")
 STALL = HEALTH.gauge(
     "slacktide_event_loop_stall_seconds",
@@ -137,8 +149,15 @@ STALL = HEALTH.gauge(
 class Collector(Base):
     """What a scrape is told, worked out then. For ``prometheus_client``'s registry."""
 
-    def __init__(self, scheduler: Scheduler, meter: Meter, stall: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        meter: Meter,
+        stall: Callable[[], float],
+        certificate_ends: Callable[[], float | None] = lambda: None,
+    ) -> None:
         self.scheduler, self.meter, self._stall = scheduler, meter, stall
+        self._certificate_ends = certificate_ends
         self._found: Overview | None = None
 
     async def look(self) -> None:
@@ -196,6 +215,7 @@ class Collector(Base):
         yield FINISHED_PENALTIES.of({(name,): owed for name, owed in meter.owed.items()})
         for name, family in ACTS.items():
             yield family.of({(): getattr(counts, name)})
+        yield BOUND_BY_OTHERS.of({(): meter.bound_by_others})
         yield IN_FLIGHT.of({(): len(meter.in_flight)})
         yield NOMINATIONS.of({(): len(self.scheduler.nominations)})
         yield PASS_SECONDS.of({(): meter.pass_seconds})
@@ -218,6 +238,10 @@ class Collector(Base):
         yield WATCH_DEAD.of({(name,): one.is_dead() for name, one in watches.items()})
         yield WATCH_FAILURES.of({(name,): one.failures for name, one in watches.items()})
         yield WATCH_LISTS.of({(name,): one.lists for name, one in watches.items()})
+        policies = scheduler.installation.policies_missing
+        yield POLICIES_MISSING.of({} if policies is None else {(): policies})
+        ends = self._certificate_ends()
+        yield CERTIFICATE_ENDS.of({} if ends is None else {(): ends})
         yield CLOCK_DRIFT.of({(): scheduler.clock.drift})
         yield STALL.of({(): self._stall()})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from prometheus_client.core import Metric
 
@@ -12,10 +12,13 @@ from slacktide.kube.observe.families import Families
 from slacktide.kube.publish.loss_totals import LossTotals
 from slacktide.kube.translate.owners import Target
 from slacktide.model.causes import CAUSES
-from slacktide.model.service_class import class_name
+from slacktide.model.durations import SECONDS_OF
+from slacktide.model.service_class import ServiceClass, class_name
 from slacktide.qos.standing import budget_left
 
 WHO = ("namespace", "kind", "name", "class")
+USUAL_WINDOW = 30.0 * SECONDS_OF["d"]
+"""Seconds; over so long the budget of a promise over a whole life is counted."""
 
 SECONDS = Families("Seconds by class", "Of the leader, since it leads, as of the last second.")
 CLASS_GOOD = SECONDS.counter("slacktide_class_good_seconds", "Instance seconds in which pods were ready.", "class")
@@ -48,8 +51,22 @@ BUDGET_LEFT = WORKLOADS.gauge(
     "What is left of a workload's error budget: 1 is all of it, below 0 its promise is broken.",
     *WHO,
 )
-
-
+BUDGET = WORKLOADS.gauge(
+    "slacktide_workload_budget_seconds",
+    "Instance seconds that a workload's own promise lets it lose in the window of its class, with as many instances as "
+    "it has now.",
+    *WHO,
+)
+CLASS_BUDGET = WORKLOADS.gauge(
+    "slacktide_class_budget_seconds",
+    "The same of all workloads of a class together, each by the promise of the class, not one of its own.",
+    "class",
+)
+CLASS_WINDOW = WORKLOADS.gauge(
+    "slacktide_class_window_seconds",
+    "Seconds of a class's window, of calendar ones about; 30 days where it promises a whole life.",
+    "class",
+)
 UNLISTED = WORKLOADS.gauge(
     "slacktide_class_workloads_unlisted",
     "Workloads of a class that have no series of their own, as there are more than `kube.metrics_workloads`.",
@@ -75,6 +92,7 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
     lost: dict[tuple[str, ...], float] = {}
     slack: dict[tuple[str, ...], float] = {}
     left: dict[tuple[str, ...], float] = {}
+    budget: dict[tuple[str, ...], float] = {}
     for i, one in enumerate(found.controllers):
         if one.key not in listed:
             unlisted[names[i]] += one.key in targets
@@ -85,8 +103,31 @@ def by_workload(found: Overview, targets: Mapping[str, Target], most: int) -> It
         lost.update(((*who, cause), seconds) for cause, seconds in zip(CAUSES, by_cause, strict=True))
         slack[who] = float(found.slack[i])
         left[who] = budget_left(float(found.promised[i]), float(found.delivered[i]))
-    yield from (GOOD.of(good), LOST.of(lost), SLACK.of(slack), BUDGET_LEFT.of(left))
+        budget[who] = (1.0 - float(found.promised[i])) * _owed_seconds(found, i)
+    yield from (GOOD.of(good), LOST.of(lost), SLACK.of(slack), BUDGET_LEFT.of(left), BUDGET.of(budget))
+    yield from _budgets_by_class(found, names)
     yield UNLISTED.of({(name,): count for name, count in unlisted.items()})
+
+
+def _window(service: ServiceClass) -> float:
+    return USUAL_WINDOW if service.window is None else service.window.about
+
+
+def _owed_seconds(found: Overview, i: int) -> float:
+    """Instance seconds of a whole window, of the instances that there are now."""
+    return int(found.running[i] + found.waiting[i]) * _window(found.controllers[i].service)
+
+
+def _budgets_by_class(found: Overview, names: Sequence[str]) -> Iterator[Metric]:
+    """By the promises of classes: one tenant's own, however low, hides nothing of the others."""
+    slo = {one.service.name: one.service.slo for one in found.controllers}
+    budget: Counter[tuple[str]] = Counter()
+    for i, name in enumerate(names):
+        promised = slo.get(name, found.controllers[i].service.slo)  # where all have one of their own, that
+        budget[(name,)] += (1.0 - promised) * _owed_seconds(found, i)  # type: ignore[assignment]  # a sum of seconds
+    yield CLASS_BUDGET.of(budget)
+    windows = zip(names, found.controllers, strict=True)
+    yield CLASS_WINDOW.of({(name,): _window(one.service) for name, one in windows})
 
 
 def _listed(keys: Iterable[str], targets: Mapping[str, Target], most: int) -> set[str]:
