@@ -132,7 +132,8 @@ def _convert(
             name, sources, aside, classes=classes, settings=settings, seed=seed, tell=progress.tell
         )
         said = {"format": name, "map": str(classes), "parameters": settings, "seed": seed}
-        outcome = {"requests": found.requests, "hosts": found.hosts, "dropped": dict(found.dropped)}
+        outcome: dict[str, Any] = {"requests": found.requests, "hosts": found.hosts, "dropped": dict(found.dropped)}
+        outcome["notes"] = list(found.notes)
         about(aside / "manifest.json", "convert", said, file_hashes(found.files), outcome)
     if as_json:
         tell_manifest(out / "manifest.json")

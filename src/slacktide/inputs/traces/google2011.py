@@ -76,6 +76,7 @@ def read(job: Job) -> Converted:
     tasks, said = events.in_buckets(job, of_jobs, "task_events", _tasks)
     kept, dropped = output.drop(tasks, events.REASONS)
     job.classes.check(kept, "priority", "priority")
+    notes = events.said_of_runs(kept)
     rows = kept.with_columns(
         job.classes.classes_of("priority").alias("class"),
         pl.col("different_machine").fill_null(value=False).alias("anti_affinity"),
@@ -83,7 +84,7 @@ def read(job: Job) -> Converted:
     dropped |= said
     count = output.write_requests(rows, job, ("job", "task"))
     if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read)
+        return Converted(count, 0, dropped, read, notes)
     found = events.machines(
         pl.read_parquet(tables["machine_events"]),
         pl.read_parquet(tables["machine_attributes"]) if "machine_attributes" in tables else None,
@@ -92,7 +93,7 @@ def read(job: Job) -> Converted:
     )
     hosts = output.write_machines(found.hosts, job)
     output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read)
+    return Converted(count, hosts, dropped | found.dropped, read, notes)
 
 
 def _spooled(job: Job, table: str, paths: list[Path]) -> Path:

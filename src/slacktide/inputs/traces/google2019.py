@@ -85,6 +85,7 @@ def read(job: Job) -> Converted:
     kept, dropped = output.drop(tasks, reasons)
     dropped |= said
     job.classes.check(kept, "priority", "priority")
+    notes = events.said_of_runs(kept)
     rows = kept.with_columns(job.classes.classes_of("priority").alias("class"))
     if "collection_events" in tables:
         users = (
@@ -95,7 +96,7 @@ def read(job: Job) -> Converted:
         rows = rows.join(users, on="job", how="left").with_columns(pl.col("anti_affinity").fill_null(value=False))
     count = output.write_requests(rows, job, ("job", "task"))
     if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read)
+        return Converted(count, 0, dropped, read, notes)
     attributes = None
     if "machine_attributes" in tables:
         attributes = pl.read_parquet(tables["machine_attributes"]).with_columns(
@@ -104,7 +105,7 @@ def read(job: Job) -> Converted:
     found = events.machines(pl.read_parquet(tables["machine_events"]), attributes, ADD, REMOVE)
     hosts = output.write_machines(found.hosts, job)
     output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read)
+    return Converted(count, hosts, dropped | found.dropped, read, notes)
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:

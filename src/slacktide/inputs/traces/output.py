@@ -109,6 +109,11 @@ def write_host_events(events: Iterable[tuple[float, str, str]], folder: Path) ->
     return len(rows)
 
 
+def counted(number: int, noun: str) -> str:
+    """``1 job``, ``1,200 jobs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def drop(rows: pl.LazyFrame, reasons: Mapping[str, pl.Expr]) -> tuple[pl.LazyFrame, dict[str, int]]:
     """The rows for which no reason holds, and how many each reason (the first that holds) left out."""
     reason = pl.lit(len(reasons), pl.Int64)
