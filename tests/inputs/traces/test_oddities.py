@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
-from support.converting import convert, rows, write_csv, write_json
+from slacktide.errors import InputError
+from support.converting import convert, left_out, rows, write_csv, write_json
 
 S = 1_000_000  # microseconds in a second
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL = range(6)
@@ -61,3 +63,105 @@ def test_a_run_lasts_from_its_schedule_to_the_first_end_after_it(
     (row,) = rows(tmp_path / "out")
     assert row.get("duration") == duration
     assert [note for note in found.notes if "task " in note] == notes
+
+
+HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
+
+
+def line(
+    number: int, submit: float, run: float, processors: int, status: int = 1, user: int = 5, *, wait: float = 0,
+    queue: int = 0, allocated: int | None = None,
+) -> str:
+    """A job of a log in the Standard Workload Format."""
+    got = processors if allocated is None else allocated
+    return f"{number} {submit} {wait} {run} {got} -1 1024 {processors} 99 -1 {status} {user} 1 1 {queue} 1 -1 -1\n"
+
+
+def swf(folder: Path, *lines: str, header: str = HEADER) -> Path:
+    folder.mkdir(exist_ok=True)
+    (folder / "log.swf").write_text(header + "".join(lines))
+    return folder / "log.swf"
+
+
+def test_parts_of_a_job_that_was_checkpointed_are_no_jobs(tmp_path: Path) -> None:
+    job = [line(1, 10, 300, 2, 1), line(1, 10, 100, 2, 2), line(1, -1, 150, 2, 2), line(1, -1, 50, 2, 3)]
+    alone = [line(2, 20, 60, 2, 2), line(2, -1, 60, 2, 4)]
+    found = convert("swf", [swf(tmp_path, *job, *alone, line(3, 30, 5, 1, 0))], tmp_path / "out")
+    assert [(row["admission"], row["duration"]) for row in rows(tmp_path / "out")] == [(10, 300), (30, 5)]
+    assert left_out(found) == {
+        "lines of parts of jobs that were checkpointed": 3,
+        "lines of parts of jobs for which no line sums them up": 2,
+    }
+    path = swf(tmp_path, line(1, 10, 300, 2, 1), line(2, -1, 60, 2, 1))
+    with pytest.raises(InputError, match=r"log.swf:4: submit_time: found '-1', expected a number, 0 or more"):
+        convert("swf", [path], tmp_path / "other")
+
+
+def vm(name: str, created: int, deleted: int, group: str = "s1") -> list[object]:
+    """A row of vmtable.csv."""
+    return [name, group, "d1", created, deleted, 99.1, 4.2, 50.0, "Interactive", 2, 4]
+
+
+POD = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
+NODES = "sn,cpu_milli,memory_mib,gpu,model\nn0,96000,393216,8,T4\n"
+
+
+def openb(folder: Path, *pods: str) -> list[Path]:
+    folder.mkdir(exist_ok=True)
+    (folder / "pods.csv").write_text(POD + "".join(pods))
+    (folder / "nodes.csv").write_text(NODES)
+    return [folder / "pods.csv", folder / "nodes.csv"]
+
+
+def pod(name: str, created: int, deleted: object, scheduled: int, phase: str = "Succeeded") -> str:
+    return f"{name},1000,1024,0,0,,LS,{phase},{created},{deleted},{scheduled}\n"
+
+
+def packing(folder: Path, *vms: Sequence[object], types: Sequence[Sequence[object]] = ()) -> Path:
+    """A database with these VMs (vmId, tenantId, vmTypeId, priority, starttime, endtime)."""
+    folder.mkdir(exist_ok=True)
+    connection = sqlite3.connect(folder / "trace.sqlite")
+    amounts = "core REAL, memory REAL, hdd REAL, ssd REAL, nic REAL"
+    connection.execute(f"CREATE TABLE vmType (id INTEGER, vmTypeId INTEGER, machineId INTEGER, {amounts})")
+    names = "tenantId INTEGER, vmTypeId INTEGER, priority INTEGER"
+    connection.execute(f"CREATE TABLE vm (vmId INTEGER, {names}, starttime REAL, endtime REAL)")
+    rows = [(1, 100, 16, 0.5, 0.25, None, 0.1, 0.2), *types]
+    connection.executemany("INSERT INTO vmType VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
+    connection.executemany("INSERT INTO vm VALUES (?, ?, ?, ?, ?, ?)", vms)
+    connection.commit()
+    connection.close()
+    return folder / "trace.sqlite"
+
+
+def repeating(name: str, folder: Path) -> list[Path]:
+    """A trace of two lives of one thing, the first of which stands there twice, and of a third, which ends last."""
+    if name == "swf":
+        return [swf(folder, line(1, 0, 60, 1), line(1, 0, 60, 1), line(1, 100, 60, 1), line(2, 0, 600, 1))]
+    if name == "azure-vm":
+        return [write_csv(folder / "vmtable.csv", [vm("a", 0, 60), vm("a", 0, 60), vm("a", 100, 160), vm("b", 0, 600)])]
+    if name == "openb":
+        return openb(folder, pod("a", 0, 60, 0), pod("a", 0, 60, 0), pod("a", 100, 160, 100), pod("b", 0, 600, 0))
+    day = 86_400
+    lives = [(0, 60), (0, 60), (100, 160)]
+    return [packing(folder, *((1, 7, 100, 0, begin / day, end / day) for begin, end in lives), (2, 7, 100, 0, 0, None))]
+
+
+@pytest.mark.parametrize(
+    ("name", "noun"), [("swf", "job number"), ("azure-vm", "VM"), ("openb", "pod"), ("azure-packing", "VM")]
+)
+def test_a_row_that_is_there_twice_is_one_request(name: str, noun: str, tmp_path: Path) -> None:
+    settings = {"capacity": "all"} if name == "openb" else {}
+    found = convert(name, repeating(name, tmp_path / "trace"), tmp_path / "out", **settings)
+    lives = [(row["admission"], row.get("duration")) for row in rows(tmp_path / "out")]
+    assert sorted(lives, key=str)[0] == (0, 60)
+    assert len(lives) == 3
+    assert found.dropped["rows that are there a second time"] == 1
+    assert f"1 {noun} with several rows that differ: each row is a request" in found.notes
+
+
+def test_a_type_with_two_sizes_on_one_machine_is_refused(tmp_path: Path) -> None:
+    same = packing(tmp_path / "same", (1, 7, 100, 0, 0, 1), types=[(2, 100, 16, 0.5, 0.25, None, 0.1, 0.2)])
+    assert convert("azure-packing", [same], tmp_path / "out").requests == 1
+    other = packing(tmp_path / "other", (1, 7, 100, 0, 0, 1), types=[(2, 100, 16, 0.25, 0.25, None, 0.1, 0.2)])
+    with pytest.raises(InputError, match=r"vmType:2: vmTypeId: found '100', expected one row for a type and a machine"):
+        convert("azure-packing", [other], tmp_path / "out")

@@ -42,11 +42,12 @@ def read(job: Job) -> Converted:
         spooled,
         [path],
     )
-    table = pl.scan_parquet(spooled)
+    table, repeated, notes = output.told_apart(pl.scan_parquet(spooled), ["vm_id"], "VM")
     last = table.select(pl.col("vm_deleted").max()).collect().item()
     # What is deleted at the very last second of the table was still there when it was taken.
     alive = pl.col("vm_deleted") == (last if job.values["last"] == "alive" else -1)
     kept, dropped = output.drop(table.with_columns(vm_deleted=pl.when(~alive).then("vm_deleted")), REASONS)
+    dropped = repeated | dropped
     job.classes.check(kept, "vm_category", "vm_category")
     rows = kept.select(
         "vm_id",
@@ -61,9 +62,8 @@ def read(job: Job) -> Converted:
     count = output.write_requests(rows, job, ("vm_id",))
     capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-    return Converted(
-        count, output.write_machines(hosts, job), dropped, [path], ["the trace has no hosts: all are of one size"]
-    )
+    notes.append("the trace has no hosts: all are of one size")
+    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
 
 
 def _amount(name: str, above: float) -> pl.Expr:

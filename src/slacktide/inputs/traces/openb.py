@@ -65,13 +65,15 @@ def read(job: Job) -> Converted:
     job.tell("nodes", 0.0)
     nodes = _nodes(files["nodes"][0], job)
     job.tell("pods", 0.0)
-    kept, dropped = output.drop(_table(files["pods"][0], PODS, job).lazy(), REASONS)
+    pods, repeated, notes = output.told_apart(_table(files["pods"][0], PODS, job).lazy(), ["name"], "pod")
+    kept, dropped = output.drop(pods, REASONS)
+    dropped = repeated | dropped
     job.classes.check(kept, "qos", "qos")
     count = output.write_requests(_requests(kept, job, nodes), job, ("name",))
     write_hosts(nodes, job.folder / output.ALL_HOSTS)
-    chosen, notes = _chosen(nodes, job)
+    chosen, of_nodes = _chosen(nodes, job)
     write_hosts(chosen, job.folder / output.HOSTS)
-    return Converted(count, len(chosen), dropped, read, notes)
+    return Converted(count, len(chosen), dropped, read, notes + of_nodes)
 
 
 def _table(path: Path, fields: Sequence[Field], job: Job) -> pl.DataFrame:

@@ -46,7 +46,7 @@ def write_requests(rows: pl.LazyFrame, job: Job, order: Sequence[str]) -> int:
         for number, (low, high) in enumerate(pairwise(bounds)):
             job.tell("sorting and writing", number / len(bounds))
             inside = (pl.col("admission") >= low) & (pl.col("admission") < high)
-            piece = table.filter(inside).sort("admission", *order).select(kept).collect()
+            piece = table.filter(inside).sort("admission", *order, maintain_order=True).select(kept).collect()
             if piece.height:
                 ids = pl.Series("id", np.arange(done, done + piece.height, dtype=np.int64))
                 yield piece.insert_column(0, ids)
@@ -107,6 +107,19 @@ def write_host_events(events: Iterable[tuple[float, str, str]], folder: Path) ->
         text = "".join(f"{repr(time).removesuffix('.0')},{host},{event}\n" for time, host, event in rows)
         (folder / HOST_EVENTS).write_text("time,host,event\n" + text, encoding="utf-8")
     return len(rows)
+
+
+def told_apart(rows: pl.LazyFrame, key: Sequence[str], noun: str) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
+    """The rows without those that are there a second time, how many these were, and what is to be said.
+
+    ``key`` names whose life a row is. Rows of one key that differ are several lives, as of a machine started again.
+    """
+    once = rows.unique(maintain_order=True)
+    number = pl.len()
+    repeated = rows.select(number).collect().item() - once.select(number).collect().item()
+    again = once.group_by(key).agg(number.alias("lives")).filter(pl.col("lives") > 1).select(number).collect().item()
+    notes = [f"{counted(again, noun)} with several rows that differ: each row is a request"] if again else []
+    return once, {"rows that are there a second time": repeated}, notes
 
 
 def counted(number: int, noun: str) -> str:

@@ -27,12 +27,13 @@ INSTANCES = 100_000_000
 """Of one request at the most (docs/formats.md)."""
 USED = {
     "job_number": Field("job_number", "whole", least=0),
-    "submit_time": Field("submit_time", "number", least=0, most=LONGEST),
+    "submit_time": Field("submit_time", "number", least=-1, most=LONGEST),
     "run_time": Field("run_time", "number", least=-1, most=LONGEST),
     "allocated_processors": Field("allocated_processors", "whole", least=-1, most=INSTANCES),
     "used_memory": Field("used_memory", "number", least=-1),
     "requested_processors": Field("requested_processors", "whole", least=-1, most=INSTANCES),
     "requested_memory": Field("requested_memory", "number", least=-1),
+    "status": Field("status", "whole", least=-1),
     "user_id": Field("user_id", "whole", least=-1),
     "group_id": Field("group_id", "whole", least=-1),
     "queue": Field("queue", "whole", least=-1),
@@ -40,7 +41,11 @@ USED = {
 }
 GIB = 2.0**20
 """KiB in a GiB."""
+PARTS = (2, 3, 4)
+"""Statuses of lines that are no jobs but what one did between two checkpoints; a line of status 0 or 1 sums it up."""
 REASONS = {
+    "lines of parts of jobs that were checkpointed": pl.col("part") & pl.col("summed_up"),
+    "lines of parts of jobs for which no line sums them up": pl.col("part"),
     "jobs that did not run, or for an unknown time": pl.col("run_time") <= 0,
     "jobs with an unknown number of processors": pl.col("processors") < 1,
 }
@@ -52,7 +57,8 @@ def read(job: Job) -> Converted:
     header: dict[str, str] = {}
     spooled = job.scratch / "jobs.parquet"
     spool(_frames(path, header, job), spooled, [path], "at least one job")
-    jobs = pl.scan_parquet(spooled).with_columns(
+    lines, repeated, notes = _jobs(pl.scan_parquet(spooled))
+    jobs = lines.with_columns(
         processors=pl.when(pl.col("requested_processors") > 0)
         .then("requested_processors")
         .otherwise("allocated_processors"),
@@ -61,6 +67,7 @@ def read(job: Job) -> Converted:
         .otherwise(pl.max_horizontal(pl.col("used_memory"), pl.lit(0.0))),
     )
     kept, dropped = output.drop(jobs, REASONS)
+    dropped = repeated | dropped
     by = str(job.values["by"])
     job.classes.check(kept, by, by)
     alone = job.values["shape"] == "one"
@@ -77,9 +84,20 @@ def read(job: Job) -> Converted:
     )
     count = output.write_requests(rows, job, ("job_number",))
     unknown = kept.select((pl.col("kib") <= 0).sum()).collect().item()
-    notes = [f"{unknown} jobs of unknown memory demand none"] if unknown else []
+    if unknown:
+        notes.append(f"{output.counted(unknown, 'job')} of unknown memory: none is demanded")
     most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
     return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
+
+
+def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
+    """The lines, each told whether it is a part of a job, without those that are there a second time."""
+    marked = lines.with_columns(part=pl.col("status").is_in(PARTS))
+    whole, parts = marked.filter(~pl.col("part")), marked.filter("part")
+    once, repeated, notes = output.told_apart(whole, ["job_number"], "job number")
+    summed_up = once.select("job_number").unique().with_columns(summed_up=pl.lit(value=True))
+    told = pl.concat([once, parts]).join(summed_up, on="job_number", how="left")
+    return told.with_columns(pl.col("summed_up").fill_null(value=False)), repeated, notes
 
 
 def _all_at_once(column: str) -> tuple[pl.Expr, pl.Expr]:
@@ -109,7 +127,11 @@ def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> 
             lines.append(number)
             cells.append(parts)
     rows = pl.DataFrame(cells, schema=dict.fromkeys(NAMES, pl.String), orient="row")
-    return checked(rows, list(USED.values()), lines, problems)
+    found = checked(rows, list(USED.values()), lines, problems)
+    for place in found.select((pl.col("submit_time") < 0) & ~pl.col("status").is_in(PARTS)).to_series().arg_true():
+        problems.add(lines[place], "submit_time", cells[place][1], "a number, 0 or more: only parts of a job have none")
+    problems.raise_if_any()
+    return found
 
 
 def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
