@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import InputError
-from support.converting import convert, left_out, rows, write_csv, write_json
+from support.converting import convert, hosts, left_out, rows, write_csv, write_json
 
 S = 1_000_000  # microseconds in a second
 SUBMIT, SCHEDULE, EVICT, FAIL, FINISH, KILL = range(6)
@@ -69,8 +69,16 @@ HEADER = "; MaxNodes: 4\n; MaxProcs: 16\n"
 
 
 def line(
-    number: int, submit: float, run: float, processors: int, status: int = 1, user: int = 5, *, wait: float = 0,
-    queue: int = 0, allocated: int | None = None,
+    number: int,
+    submit: float,
+    run: float,
+    processors: int,
+    status: int = 1,
+    user: int = 5,
+    *,
+    wait: float = 0,
+    queue: int = 0,
+    allocated: int | None = None,
 ) -> str:
     """A job of a log in the Standard Workload Format."""
     got = processors if allocated is None else allocated
@@ -165,3 +173,41 @@ def test_a_type_with_two_sizes_on_one_machine_is_refused(tmp_path: Path) -> None
     other = packing(tmp_path / "other", (1, 7, 100, 0, 0, 1), types=[(2, 100, 16, 0.25, 0.25, None, 0.1, 0.2)])
     with pytest.raises(InputError, match=r"vmType:2: vmTypeId: found '100', expected one row for a type and a machine"):
         convert("azure-packing", [other], tmp_path / "out")
+
+
+def test_processors_that_do_not_divide_are_still_there(tmp_path: Path) -> None:
+    found = convert(
+        "swf", [swf(tmp_path, line(1, 0, 60, 8), header="; MaxNodes: 3\n; MaxProcs: 8\n")], tmp_path / "out"
+    )
+    assert hosts(tmp_path / "out").capacity[:, 0].tolist() == [3, 3, 2]
+    assert "8 processors on 3 hosts: 2 of them have one more than the others" in found.notes
+    few = swf(tmp_path, line(1, 0, 60, 2), header="; MaxNodes: 6\n; MaxProcs: 4\n")
+    found = convert("swf", [few], tmp_path / "few")
+    assert hosts(tmp_path / "few").capacity[:, 0].tolist() == [1, 1, 1, 1]
+    assert "MaxNodes is 6, more than MaxProcs: 4 hosts have a processor each" in found.notes
+    own = convert("swf", [swf(tmp_path, line(1, 0, 60, 8))], tmp_path / "own", host_cores=2.5, hosts=3)
+    assert hosts(tmp_path / "own").capacity[:, 0].tolist() == [2.5] * 3
+    assert not [note for note in own.notes if "processor" in note]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("swf", {"shape": "one", "host_cores": 0.5}), ("azure-vm", {"host_cores": 1}), ("azure-packing", {"hosts": 3}),
+     ("google2011", {}), ("google2019", {}), ("broker", {"host_cpu": 0.25})],
+)  # fmt: skip
+def test_requests_larger_than_every_host_are_counted(name: str, settings: dict[str, object], tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    if name.startswith("google"):
+        source = google(name, folder, [(1, SCHEDULE)]).parent
+        machine = [0, 5, 0, "P1", 0.4, 0.5]
+        write_csv(folder / "machine_events.csv", [machine]) if name == "google2011" else write_json(
+            folder / "machine_events.json", [{"machine_id": 5, "type": 1, "capacity": {"cpus": 0.4, "memory": 0.5}}]
+        )
+    elif name == "azure-packing":
+        source = packing(folder, (1, 7, 101, 0, 0, 1), types=[(2, 101, 16, 1.5, 0.25, None, 0.1, 0.2)])
+    elif name == "broker":
+        source = write_csv(folder / "w.csv", [[0, 1, 1, "u", 0, 9, 60, 0.5, 0.5, "prod", 1]])
+    else:
+        source = swf(folder, line(1, 0, 60, 1)) if name == "swf" else write_csv(folder / "vmtable.csv", [vm("a", 0, 9)])
+    found = convert(name, [source], tmp_path / "out", **settings)
+    assert "1 request larger than every host: they find no place" in found.notes

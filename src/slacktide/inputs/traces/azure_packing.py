@@ -48,7 +48,6 @@ def read(job: Job) -> Converted:
     told, repeated, notes = output.told_apart(pl.scan_parquet(job.scratch / "vm.parquet"), ["vmId"], "VM")
     kept, dropped = output.drop(told.join(types.lazy(), on="vmTypeId", how="left"), REASONS)
     dropped = repeated | dropped
-    notes.append(f"machines of type {machine}")
     job.classes.check(kept, "priority", "priority")
     begun = pl.max_horizontal(pl.col("starttime"), pl.lit(0.0))
     rows = kept.select(
@@ -65,6 +64,7 @@ def read(job: Job) -> Converted:
     count = output.write_requests(rows, job, ("vmId",))
     capacity = {"cpu": 1.0, "memory": 1.0} | dict.fromkeys(RESOURCES[2:], 1.0)
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity, {"machine": machine})
+    notes += [f"machines of type {machine}", *output.said_of_size(hosts, job)]
     return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
 
 

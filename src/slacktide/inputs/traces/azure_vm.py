@@ -62,7 +62,7 @@ def read(job: Job) -> Converted:
     count = output.write_requests(rows, job, ("vm_id",))
     capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-    notes.append("the trace has no hosts: all are of one size")
+    notes += ["the trace has no hosts: all are of one size", *output.said_of_size(hosts, job)]
     return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
 
 

@@ -55,7 +55,11 @@ def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.Laz
     runs = last.join(placed, on=["job", "task"])
     ends = told.filter(pl.col("type").is_in(codes.ends)).join(runs, on=["job", "task"])
     after = (time > pl.col("started")) | ((time == pl.col("started")) & (row > pl.col("started_row")))
-    ended = ends.filter(after).group_by("job", "task").agg(time.min().alias("ended"), (time.max() > time.min()).alias("cut"))
+    ended = (
+        ends.filter(after)
+        .group_by("job", "task")
+        .agg(time.min().alias("ended"), (time.max() > time.min()).alias("cut"))
+    )
     found = told.group_by("job", "task").agg(time.min().alias("first"), pl.col(keep).max())
     return (
         found.join(runs, on=["job", "task"], how="left")

@@ -92,6 +92,7 @@ def read(job: Job) -> Converted:
         REMOVE,
     )
     hosts = output.write_machines(found.hosts, job)
+    notes += output.said_of_size(found.hosts, job)
     output.write_host_events(found.events, job.folder)
     return Converted(count, hosts, dropped | found.dropped, read, notes)
 

@@ -104,6 +104,7 @@ def read(job: Job) -> Converted:
         )
     found = events.machines(pl.read_parquet(tables["machine_events"]), attributes, ADD, REMOVE)
     hosts = output.write_machines(found.hosts, job)
+    notes += output.said_of_size(found.hosts, job)
     output.write_host_events(found.events, job.folder)
     return Converted(count, hosts, dropped | found.dropped, read, notes)
 

@@ -109,6 +109,22 @@ def write_host_events(events: Iterable[tuple[float, str, str]], folder: Path) ->
     return len(rows)
 
 
+def said_of_size(hosts: Hosts, job: Job) -> list[str]:
+    """What is to be said of the requests just written of which an instance is larger than every one of the hosts."""
+    rows = pl.scan_parquet(job.folder / WORKLOAD)
+    places = {name if name in ("cpu", "memory") else f"resource:{name}": i for i, name in enumerate(hosts.resources)}
+    asked = [
+        name for name in rows.collect_schema().names() if name in ("cpu", "memory") or name.startswith("resource:")
+    ]
+    shapes = np.unique(hosts.capacity, axis=0).tolist()
+    fits = pl.any_horizontal(
+        pl.all_horizontal(pl.col(name).fill_null(0) <= (shape[places[name]] if name in places else 0) for name in asked)
+        for shape in shapes
+    )
+    large = rows.select((~fits).sum()).collect().item()
+    return [f"{counted(large, 'request')} larger than every host: they find no place"] if large else []
+
+
 def told_apart(rows: pl.LazyFrame, key: Sequence[str], noun: str) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
     """The rows without those that are there a second time, how many these were, and what is to be said.
 

@@ -135,15 +135,24 @@ def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> 
 
 
 def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
-    """Equal hosts: MaxNodes of MaxProcs / MaxNodes processors, unless parameters say otherwise."""
+    """MaxNodes hosts that have MaxProcs processors together, as equal as can be, unless parameters say otherwise."""
     processors, nodes = (_count(header.get(name, "")) for name in ("MaxProcs", "MaxNodes"))
+    if processors and nodes > processors:
+        notes.append(f"MaxNodes is {nodes:,}, more than MaxProcs: {processors:,} hosts have a processor each")
+        nodes = processors
     count = int(job.values["hosts"]) or nodes or processors
-    cores = float(job.values["host_cores"]) or (max(processors // nodes, 1) if processors and nodes else 1.0)
+    own = float(job.values["host_cores"])
+    each, more = divmod(processors, count) if processors and count and not own else (0, 0)
+    cores = own or max(each, 1)
     memory = float(job.values["host_memory"])
     if not memory:
-        memory = max(most * (1.0 if job.values["shape"] == "one" else cores), 1.0)
+        memory = max(most * (1.0 if job.values["shape"] == "one" else cores + (more > 0)), 1.0)
         notes.append(f"the log says nothing of hosts' memory: each has {memory:g} GiB, enough for the largest jobs")
     hosts = output.uniform_hosts(job, count, {"cpu": cores, "memory": memory})
+    if more:
+        hosts.capacity[:more, 0] += 1.0
+        notes.append(f"{processors:,} processors on {count:,} hosts: {more:,} of them have one more than the others")
+    notes += output.said_of_size(hosts, job)
     return output.write_machines(hosts, job)
 
 
@@ -165,7 +174,7 @@ TRACE = Trace(
             "shape", "instances", "a job as instances of one processor, or one of all", choices=("instances", "one")
         ),
         Parameter("hosts", 0, "how many hosts; 0: MaxNodes of the header, else as many as the peak demand takes"),
-        Parameter("host_cores", 0.0, "processors of a host; 0: MaxProcs / MaxNodes"),
+        Parameter("host_cores", 0.0, "processors of a host; 0: all have MaxProcs together"),
         Parameter("host_memory", 0.0, "GiB of a host; 0: enough for the largest jobs"),
     ),
     read,
