@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import InputError
+from slacktide.inputs import read_workload
+from slacktide.inputs.prepare.sampling import sample
 from support.converting import convert, hosts, left_out, rows, write_csv, write_json
 
 S = 1_000_000  # microseconds in a second
@@ -211,3 +213,18 @@ def test_requests_larger_than_every_host_are_counted(name: str, settings: dict[s
         source = swf(folder, line(1, 0, 60, 1)) if name == "swf" else write_csv(folder / "vmtable.csv", [vm("a", 0, 9)])
     found = convert(name, [source], tmp_path / "out", **settings)
     assert "1 request larger than every host: they find no place" in found.notes
+
+
+def test_an_unknown_user_is_nobody(tmp_path: Path) -> None:
+    jobs = [line(number, number, 60, 1, user=-1) for number in range(1, 41)]
+    jobs += [line(41, 50, 60, 1, user=0), line(42, 51, 60, 1, user=3, queue=-1)]
+    found = convert("swf", [swf(tmp_path, *jobs)], tmp_path / "out")
+    assert [row.get("user") for row in rows(tmp_path / "out")] == [None] * 41 + [3]
+    assert "41 jobs of unknown user: they have none" in found.notes
+    assert "1 job of unknown queue: their class is what --map says of -1" in found.notes
+    drawn = sample(tmp_path / "out/workload.parquet", tmp_path / "half.parquet", share=0.5, groups=1)
+    assert (drawn.users["user"].to_list(), drawn.nameless, drawn.requests) == ([3], (41, 20), 21)
+    assert len(read_workload(tmp_path / "half.parquet")) == 21
+    convert("swf", [swf(tmp_path, *jobs[:40])], tmp_path / "nobody")
+    drawn = sample(tmp_path / "nobody/workload.parquet", tmp_path / "fourth.parquet", share=0.25)
+    assert (drawn.users.height, drawn.requests) == (0, 10)

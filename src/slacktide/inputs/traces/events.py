@@ -39,8 +39,8 @@ def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.Laz
 
     ``admission`` is its first event; ``duration`` the length of its last run, from its last SCHEDULE to the first end
     after that: earlier runs were evicted or failed, and it began anew. Null: it still ran at the end of the trace.
-    ``scheduled`` tells whether it ever ran, ``again`` whether it ran more than once, ``cut`` whether a later event ended
-    it once more, while it waited to run again. Of the columns ``keep``, which events may change, the largest value
+    ``scheduled`` tells whether it ever ran, ``again`` whether more than once, ``cut`` whether a later event ended it once
+    more, while it waited to run again. Of the columns ``keep``, which events may change, the largest value
     is taken. All of it is grouped aggregations that need no order of rows, so it streams.
     """
     time, row, of_schedule = pl.col("time"), pl.col("row"), pl.col("type") == codes.schedule

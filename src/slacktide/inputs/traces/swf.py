@@ -79,15 +79,25 @@ def read(job: Job) -> Converted:
         each.cast(pl.Float64).alias("cpu"),
         (each * pl.col("kib") / GIB).alias("memory"),
         job.classes.classes_of(by).alias("class"),
-        pl.col("user_id").alias("user"),
+        pl.when(pl.col("user_id") > 0).then("user_id").alias("user"),
         *(() if alone else (pl.lit("batch").alias("kind"), *_all_at_once("processors"))),
     )
     count = output.write_requests(rows, job, ("job_number",))
-    unknown = kept.select((pl.col("kib") <= 0).sum()).collect().item()
-    if unknown:
-        notes.append(f"{output.counted(unknown, 'job')} of unknown memory: none is demanded")
+    notes += _unknown(kept, by)
     most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
     return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
+
+
+def _unknown(jobs: pl.LazyFrame, by: str) -> list[str]:
+    """What is to be said of what the log does not say: 0 and -1 of memory and users, -1 of what classes come from."""
+    found = jobs.select(memory=pl.col("kib") <= 0, user=pl.col("user_id") <= 0, by=pl.col(by) < 0).sum().collect()
+    memory, user, mapped = found.row(0)
+    said = {
+        "memory: none is demanded": memory,
+        "user: they have none": user,
+        f"{by}: their class is what --map says of -1": mapped,
+    }
+    return [f"{output.counted(number, 'job')} of unknown {what}" for what, number in said.items() if number]
 
 
 def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
