@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import gzip
 import sqlite3
 from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from slacktide.errors import InputError
 from slacktide.inputs import read_workload
 from slacktide.inputs.prepare.sampling import sample
+from slacktide.settings import load
 from support.converting import convert, hosts, left_out, rows, write_csv, write_json
 
 S = 1_000_000  # microseconds in a second
@@ -197,7 +201,7 @@ def test_processors_that_do_not_divide_are_still_there(tmp_path: Path) -> None:
     [("swf", {"shape": "one", "host_cores": 0.5}), ("azure-vm", {"host_cores": 1}), ("azure-packing", {"hosts": 3}),
      ("google2011", {}), ("google2019", {}), ("broker", {"host_cpu": 0.25})],
 )  # fmt: skip
-def test_requests_larger_than_every_host_are_counted(name: str, settings: dict[str, object], tmp_path: Path) -> None:
+def test_requests_larger_than_every_host_are_counted(name: str, settings: dict[str, Any], tmp_path: Path) -> None:
     folder = tmp_path / "trace"
     if name.startswith("google"):
         source = google(name, folder, [(1, SCHEDULE)]).parent
@@ -228,3 +232,81 @@ def test_an_unknown_user_is_nobody(tmp_path: Path) -> None:
     convert("swf", [swf(tmp_path, *jobs[:40])], tmp_path / "nobody")
     drawn = sample(tmp_path / "nobody/workload.parquet", tmp_path / "fourth.parquet", share=0.25)
     assert (drawn.users.height, drawn.requests) == (0, 10)
+
+
+@pytest.mark.parametrize("name", ["azure-vm", "azure-packing", "openb", "swf"])
+def test_the_end_of_the_trace_is_not_the_end_of_a_life(name: str, tmp_path: Path) -> None:
+    folder, noun = tmp_path / "trace", {"openb": "pod", "swf": "job"}.get(name, "VM")
+    if name == "azure-vm":
+        sources = [write_csv(folder / "vmtable.csv", [vm("a", 0, 60), vm("b", 0, 600), vm("c", 100, 600)])]
+    elif name == "azure-packing":
+        sources = [packing(folder, (1, 7, 100, 0, 0, 1), (2, 7, 100, 0, 0, 2), (3, 7, 100, 0, 1, 2))]
+    elif name == "openb":
+        sources = openb(folder, pod("a", 0, 60, 0), pod("b", 0, 600, 0), pod("c", 100, 600, 200, "Running"))
+    else:
+        sources = [swf(folder, line(1, 0, 60, 1), line(2, 0, 600, 1), line(3, 100, 400, 1, wait=100))]
+    settings = {"capacity": "all"} if name == "openb" else {}
+    for last, endless in (("alive", 2), ("ended", 0)):
+        found = convert(name, sources, tmp_path / last, last=last, **settings)
+        assert sum("duration" not in row for row in rows(tmp_path / last)) == endless
+        said = [note for note in found.notes if note.startswith(f"2 {noun}s with an end at the trace's last instant")]
+        assert len(said) == 1
+        assert ("still there, without an end" in said[0]) == (last == "alive")
+
+
+def test_the_start_of_a_log_becomes_the_epoch(tmp_path: Path) -> None:
+    header = HEADER + "; UnixStartTime: 1000000000\n; TimeZoneString: Europe/Berlin\n"
+    found = convert("swf", [swf(tmp_path, line(1, 0, 60, 1), header=header)], tmp_path / "out")
+    assert load(tmp_path / "out/settings.toml").simulation.epoch == "2001-09-09T01:46:40Z"
+    assert any(note.startswith("second 0 was 2001-09-09T01:46:40Z") for note in found.notes)
+    assert "the log says TimeZoneString: Europe/Berlin" in found.notes
+    convert("google2011", [google("google2011", tmp_path / "google", [(600, SCHEDULE)])], tmp_path / "of-google")
+    began = datetime.fromisoformat(load(tmp_path / "of-google/settings.toml").simulation.epoch) + timedelta(seconds=600)
+    assert began == datetime(2011, 5, 1, 19, tzinfo=timezone(timedelta(hours=-4)))  # as its page says
+
+
+UNTIMED = "nobody knows when second 0 was: hours and calendars of classes see simulation.epoch"
+
+
+@pytest.mark.parametrize("name", ["google2019", "openb", "azure-packing", "azure-vm", "swf", "broker"])
+def test_a_trace_that_does_not_say_when_it_began_is_said(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / "trace"
+    if name == "google2019":
+        sources = [google(name, folder, [(1, SCHEDULE)])]
+    elif name == "broker":
+        sources = [write_csv(folder / "w.csv", [[0, 1, 1, "u", 0, 9, 60, 0.5, 0.5, "prod", 1]])]
+    else:
+        sources = repeating(name, folder)
+    settings = {"capacity": "all"} if name == "openb" else {}
+    assert UNTIMED in convert(name, sources, tmp_path / "out", **settings).notes
+    assert not (tmp_path / "out/settings.toml").exists()
+
+
+@pytest.mark.parametrize("name", VERSIONS)
+def test_an_empty_shard_stops_nothing(name: str, tmp_path: Path) -> None:
+    folder = google(name, tmp_path / "trace", [(1, SCHEDULE)]).parent
+    events = "task_events" if name == "google2011" else "instance_events"
+    (folder / f"{events}-1.csv").write_bytes(b"")
+    (folder / f"{events}-2.csv.gz").write_bytes(gzip.compress(b""))
+    (folder / "machine_events.csv").write_bytes(b"")
+    found = convert(name, [folder], tmp_path / "out")
+    assert (found.requests, found.hosts) == (1, 0)
+    assert "the files of machine_events have no rows" in found.notes
+    (tmp_path / f"none/{events}").mkdir(parents=True)
+    (tmp_path / f"none/{events}/a.csv").write_bytes(b"")
+    with pytest.raises(InputError, match="expected at least one row"):
+        convert(name, [tmp_path / "none"], tmp_path / "other")
+
+
+def test_a_run_time_of_0_is_less_than_half_a_second(tmp_path: Path) -> None:
+    lines = [line(1, 0, 0, 1), line(2, 1, 0, 1, status=5), line(3, 2, -1, 1), line(4, 3, 7, 1)]
+    found = convert("swf", [swf(tmp_path, *lines)], tmp_path / "out")
+    assert [row["duration"] for row in rows(tmp_path / "out")] == [0.25, 7]
+    assert left_out(found) == {"jobs that did not run, or for an unknown time": 2}
+    assert "1 job of run time 0, less than half a second: 0.25 s are taken" in found.notes
+
+
+def test_a_request_of_the_broker_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    row = [0, 1, 1, "u", 0, 9, 60, 0.5, 0.5, "prod", 1]
+    with pytest.raises(InputError, match=r"w.csv:2: task: found '1'"):
+        convert("broker", [write_csv(tmp_path / "w.csv", [row, row])], tmp_path / "out")

@@ -231,7 +231,9 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
         return
     click.echo(f"{out}: {count(found.requests)} requests of {count(drawn)} of {count(users)} users")
     if nameless:
-        click.echo(f"among them {count(of_nobody)} of the {count(nameless)} requests of no known user, drawn one by one")
+        click.echo(
+            f"among them {count(of_nobody)} of the {count(nameless)} requests of no known user, drawn one by one"
+        )
     click.echo("")
     listed = found.groups().select("group", "users", "drawn", "all_requests", "drawn_requests").iter_rows()
     rows = [[str(row[0]), *map(count, row[1:])] for row in listed]

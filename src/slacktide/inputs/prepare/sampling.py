@@ -57,7 +57,8 @@ def sample(source: Path, target: Path, *, share: float = 0.1, groups: int = 6, s
     ``source`` is a workload (.parquet or .csv) with the column ``user``. Users are put into ``groups`` by k-means on
     the number of their requests and the variances of CPU, memory and duration of these (endless ones left out), each
     standardised to mean 0 and variance 1; of each group the share is drawn, rounded, at least one user. Nobody
-    knows which requests without a user belong together: of them the share is drawn one by one. Rows keep ids and order. Raises :class:`ConfigError` for settings that cannot be, :class:`InputError` for a file without
+    knows which requests without a user belong together: of them the share is drawn one by one. Rows keep ids and
+    order. Raises :class:`ConfigError` for settings that cannot be, :class:`InputError` for a file without
     users.
     """
     if not 0 < share <= 1:

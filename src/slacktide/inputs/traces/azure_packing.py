@@ -46,6 +46,8 @@ def read(job: Job) -> Converted:
     finally:
         connection.close()
     told, repeated, notes = output.told_apart(pl.scan_parquet(job.scratch / "vm.parquet"), ["vmId"], "VM")
+    told, alive = output.still_there(told, "endtime", job, "VM")
+    notes += [*alive, *output.start(job, None)]
     kept, dropped = output.drop(told.join(types.lazy(), on="vmTypeId", how="left"), REASONS)
     dropped = repeated | dropped
     job.classes.check(kept, "priority", "priority")
@@ -149,6 +151,7 @@ TRACE = Trace(
     "0=gold,1=bronze",
     (
         Parameter("machine", "", "the type of all hosts (machineId); none: the one that offers most requests' types"),
+        output.last("ended"),  # no end says: still there
         Parameter("hosts", 0, "how many hosts; 0: as many as the peak demand takes"),
     ),
     read,

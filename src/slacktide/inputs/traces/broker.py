@@ -28,6 +28,7 @@ def read(job: Job) -> Converted:
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
     requests = len(workload) if workload.requests is None else len(workload.requests)
     notes = [
+        *output.start(job, None),
         "the file names no hosts: all are of one size",
         *_promises(file.promised),
         *output.said_of_size(hosts, job),

@@ -39,8 +39,8 @@ def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.Laz
 
     ``admission`` is its first event; ``duration`` the length of its last run, from its last SCHEDULE to the first end
     after that: earlier runs were evicted or failed, and it began anew. Null: it still ran at the end of the trace.
-    ``scheduled`` tells whether it ever ran, ``again`` whether more than once, ``cut`` whether a later event ended it once
-    more, while it waited to run again. Of the columns ``keep``, which events may change, the largest value
+    ``scheduled`` tells whether it ever ran, ``again`` whether more than once, ``cut`` whether a later event ended it
+    once more, while it waited to run again. Of the columns ``keep``, which events may change, the largest value
     is taken. All of it is grouped aggregations that need no order of rows, so it streams.
     """
     time, row, of_schedule = pl.col("time"), pl.col("row"), pl.col("type") == codes.schedule
@@ -118,11 +118,16 @@ REASONS = {
 
 
 def spooled(
-    job: Job, table: str, paths: Sequence[Path], read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]]
-) -> Path:
+    job: Job,
+    table: str,
+    paths: Sequence[Path],
+    read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]],
+    *,
+    needed: bool,
+) -> Path | None:
     """All shards of a table, checked and typed, in one Parquet file, with their ``row``.
 
-    ``read`` tells how much of a shard it has read.
+    ``read`` tells how much of a shard it has read. A table without rows is none, if it is not ``needed``.
     """
 
     def frames() -> Iterator[pl.DataFrame]:
@@ -137,8 +142,7 @@ def spooled(
                 rows += frame.height
 
     path = job.scratch / f"{table}.parquet"
-    spool(frames(), path, paths)
-    return path
+    return path if spool(frames(), path, paths, needed=needed) else None
 
 
 def constraint_texts(rows: pl.LazyFrame, operator: str, operators: Mapping[Any, str]) -> pl.LazyFrame:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from slacktide.errors import fail
+from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import peak
 from slacktide.inputs.read import read_workload
 from slacktide.inputs.rows import equal_hosts
@@ -20,7 +22,8 @@ from slacktide.inputs.write import write_hosts
 from slacktide.model import Hosts, ServiceClass
 
 WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS = "workload.parquet", "hosts.parquet", "all-hosts.parquet", "host-events.csv"
-FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, "manifest.json"})
+SETTINGS = "settings.toml"
+FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, SETTINGS, "manifest.json"})
 
 PIECE = 2_000_000
 """Requests that are sorted and written at once."""
@@ -123,6 +126,40 @@ def said_of_size(hosts: Hosts, job: Job) -> list[str]:
     )
     large = rows.select((~fits).sum()).collect().item()
     return [f"{counted(large, 'request')} larger than every host: they find no place"] if large else []
+
+
+def start(job: Job, second_0: float | None) -> list[str]:
+    """Writes settings in which ``simulation.epoch`` is the instant of second 0 (Unix time), and says so.
+
+    None: nobody knows it, which is said.
+    """
+    if second_0 is None:
+        return ["nobody knows when second 0 was: hours and calendars of classes see simulation.epoch"]
+    text = datetime.fromtimestamp(second_0, UTC).isoformat().replace("+00:00", "Z")
+    (job.folder / SETTINGS).write_text(f'[simulation]\nepoch = "{text}"\n', encoding="utf-8")
+    return [f"second 0 was {text}: --config {SETTINGS}, or --set simulation.epoch={text}, tells hours and calendars"]
+
+
+def last(usual: str) -> Parameter:
+    """The parameter of every reader whose trace says when lives end."""
+    told = "what ends at the trace's last instant: still there then (alive), or over (ended)"
+    return Parameter("last", usual, told, choices=("alive", "ended"))
+
+
+def still_there(rows: pl.LazyFrame, column: str, job: Job, noun: str) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows, without an end in ``column`` where it is the trace's last one and the parameter ``last`` says alive.
+
+    The end of the trace is not the end of a life: who wrote it down at its last instant wrote that.
+    """
+    latest = rows.select(pl.col(column).max()).collect().item()
+    if latest is None:
+        return rows, []
+    number = rows.select((pl.col(column) == latest).sum()).collect().item()
+    who = f"{counted(number, noun)} with an end at the trace's last instant"
+    if job.values["last"] == "ended":
+        return rows, [f"{who}, taken for one: --set last=alive takes them for still there"] if number > 1 else []
+    cut = rows.with_columns(pl.when(pl.col(column) != latest).then(column).alias(column))
+    return cut, [f"{who}: taken for still there, without an end (--set last=ended: over)"]
 
 
 def told_apart(rows: pl.LazyFrame, key: Sequence[str], noun: str) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:

@@ -28,6 +28,7 @@ INSTANCES = 100_000_000
 USED = {
     "job_number": Field("job_number", "whole", least=0),
     "submit_time": Field("submit_time", "number", least=-1, most=LONGEST),
+    "wait_time": Field("wait_time", "number", least=-1, most=LONGEST),
     "run_time": Field("run_time", "number", least=-1, most=LONGEST),
     "allocated_processors": Field("allocated_processors", "whole", least=-1, most=INSTANCES),
     "used_memory": Field("used_memory", "number", least=-1),
@@ -41,12 +42,20 @@ USED = {
 }
 GIB = 2.0**20
 """KiB in a GiB."""
+LATEST = 253402300800
+"""Unix time of the year 10000, which no log reaches."""
+BRIEF = 0.25
+"""Seconds that a job of run time 0 runs: times are rounded, so it ran for less than half a second."""
+CANCELLED = 5
+"""The status of jobs that were cancelled: with a run time of 0, before they ran."""
 PARTS = (2, 3, 4)
 """Statuses of lines that are no jobs but what one did between two checkpoints; a line of status 0 or 1 sums it up."""
+_SHORT = pl.col("run_time") == 0
+_CANCELLED = _SHORT & (pl.col("status") == CANCELLED)
 REASONS = {
     "lines of parts of jobs that were checkpointed": pl.col("part") & pl.col("summed_up"),
     "lines of parts of jobs for which no line sums them up": pl.col("part"),
-    "jobs that did not run, or for an unknown time": pl.col("run_time") <= 0,
+    "jobs that did not run, or for an unknown time": (pl.col("run_time") < 0) | _CANCELLED,
     "jobs with an unknown number of processors": pl.col("processors") < 1,
 }
 
@@ -58,6 +67,8 @@ def read(job: Job) -> Converted:
     spooled = job.scratch / "jobs.parquet"
     spool(_frames(path, header, job), spooled, [path], "at least one job")
     lines, repeated, notes = _jobs(pl.scan_parquet(spooled))
+    lines, alive = output.still_there(lines, "end", job, "job")
+    notes += [*alive, *_start(header, job)]
     jobs = lines.with_columns(
         processors=pl.when(pl.col("requested_processors") > 0)
         .then("requested_processors")
@@ -75,7 +86,7 @@ def read(job: Job) -> Converted:
     rows = kept.select(
         "job_number",
         pl.col("submit_time").alias("admission"),
-        pl.col("run_time").alias("duration"),
+        pl.when(pl.col("end").is_not_null()).then(pl.when(_SHORT).then(BRIEF).otherwise("run_time")).alias("duration"),
         each.cast(pl.Float64).alias("cpu"),
         (each * pl.col("kib") / GIB).alias("memory"),
         job.classes.classes_of(by).alias("class"),
@@ -83,6 +94,9 @@ def read(job: Job) -> Converted:
         *(() if alone else (pl.lit("batch").alias("kind"), *_all_at_once("processors"))),
     )
     count = output.write_requests(rows, job, ("job_number",))
+    brief = kept.select(_SHORT.sum()).collect().item()
+    if brief:
+        notes.append(f"{output.counted(brief, 'job')} of run time 0, less than half a second: {BRIEF:g} s are taken")
     notes += _unknown(kept, by)
     most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
     return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
@@ -107,6 +121,8 @@ def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]
     once, repeated, notes = output.told_apart(whole, ["job_number"], "job number")
     summed_up = once.select("job_number").unique().with_columns(summed_up=pl.lit(value=True))
     told = pl.concat([once, parts]).join(summed_up, on="job_number", how="left")
+    ran = pl.when(~pl.col("part") & (pl.col("run_time") >= 0)).then("run_time")
+    told = told.with_columns(end=pl.col("submit_time") + pl.max_horizontal(pl.col("wait_time"), pl.lit(0.0)) + ran)
     return told.with_columns(pl.col("summed_up").fill_null(value=False)), repeated, notes
 
 
@@ -137,11 +153,11 @@ def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> 
             lines.append(number)
             cells.append(parts)
     rows = pl.DataFrame(cells, schema=dict.fromkeys(NAMES, pl.String), orient="row")
-    found = checked(rows, list(USED.values()), lines, problems)
-    for place in found.select((pl.col("submit_time") < 0) & ~pl.col("status").is_in(PARTS)).to_series().arg_true():
+    jobs = checked(rows, list(USED.values()), lines, problems)
+    for place in jobs.select((pl.col("submit_time") < 0) & ~pl.col("status").is_in(PARTS)).to_series().arg_true():
         problems.add(lines[place], "submit_time", cells[place][1], "a number, 0 or more: only parts of a job have none")
     problems.raise_if_any()
-    return found
+    return jobs
 
 
 def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
@@ -166,6 +182,14 @@ def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> i
     return output.write_machines(hosts, job)
 
 
+def _start(header: dict[str, str], job: Job) -> list[str]:
+    """When the log began, and in which time zone its users live."""
+    unix = _count(header.get("UnixStartTime", ""))
+    notes = output.start(job, float(unix) if 0 < unix < LATEST else None)
+    said = [f"{name}: {header[name]}" for name in ("StartTime", "TimeZoneString", "TimeZone") if header.get(name)]
+    return [*notes, f"the log says {', '.join(said)}"] if said else notes
+
+
 def _count(text: str) -> int:
     found = re.match(r"\d+", text)
     return int(found[0]) if found else 0
@@ -183,6 +207,7 @@ TRACE = Trace(
         Parameter(
             "shape", "instances", "a job as instances of one processor, or one of all", choices=("instances", "one")
         ),
+        output.last("ended"),  # a log is written of jobs that ended
         Parameter("hosts", 0, "how many hosts; 0: MaxNodes of the header, else as many as the peak demand takes"),
         Parameter("host_cores", 0.0, "processors of a host; 0: all have MaxProcs together"),
         Parameter("host_memory", 0.0, "GiB of a host; 0: enough for the largest jobs"),
