@@ -196,9 +196,7 @@ def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
             demand = columns[f"{name}:all"][index]
             shares.append(f"{demand / capacity:.1%}" if capacity else "-")
         rows.append((seconds(start), seconds(end), *shares))
-    return "Demand over capacity, if nobody waited\n\n" + table(
-        ("from", "to", *resources), rows, left=0
-    )
+    return "Demand over capacity, if nobody waited\n\n" + table(("from", "to", *resources), rows, left=0)
 
 
 def _never(about: Mapping[str, Any]) -> str:
