@@ -45,8 +45,8 @@ class Series(NamedTuple):
 
 
 class Lives:
-    """Units are what has a metric of its own: instances of requests that are judged by instance, and after all of them (from
-    ``len(instances)`` on) requests of others."""
+    """Units are what has a metric of its own: instances of requests that are judged by instance, and after all of them
+    (from ``len(instances)`` on) requests of others."""
 
     def __init__(self, results: Results, events: Events) -> None:
         self.results, self.events = results, events
