@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from slacktide.reporting.figure import Rows, Scene
 from slacktide.reporting.answer import answer
+from slacktide.reporting.figure import Rows, Scene
 from slacktide.reporting.verdict import verdict
 
 CLASSES = {"gold": 1.0, "bronze": 0.5}
