@@ -129,7 +129,12 @@ def test_a_sample_keeps_users_and_says_of_which_groups(run: Run, files: tuple[Pa
     assert code == 0, err
     assert "5 requests of 1 of 2 users" in said
     assert len(read_workload(out / "workload.parquet")) == 5
-    assert json.loads((out / "manifest.json").read_text())["outcome"] == {"users": 2, "drawn": 1, "requests": 5}
+    assert json.loads((out / "manifest.json").read_text())["outcome"] == {
+        "users": 2,
+        "drawn": 1,
+        "requests": 5,
+        "without user": 0,
+    }
 
 
 def test_host_sets_have_the_parts_of_the_peak(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:

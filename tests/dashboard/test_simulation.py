@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from slacktide.cli import main
 from slacktide.dashboard.simulated_tables import is_results
 from slacktide.dashboard.simulation import KEPT, MISSED, Simulation
 from slacktide.dashboard.view import READY, WAITING
@@ -138,3 +139,17 @@ def test_a_folder_that_holds_no_results_is_refused_by_name(tmp_path: Path) -> No
     (tmp_path / "manifest.json").write_text('{"format": "something else"}')
     with pytest.raises(InputError, match="expected slacktide-results"):
         Simulation(tmp_path)
+
+
+def test_slack_of_several_instances_is_unknown_behind_their_last_event(tmp_path: Path) -> None:
+    """Nothing happens to them after their start; a service of one instance has its instance's slack all the same."""
+    (tmp_path / "workload.csv").write_text(
+        "id,admission,duration,cpu,memory,class,kind,instances,approach\n"
+        "1,0,,1,1,silver,service,3,aggregated\n2,0,,1,1,silver,service,1,aggregated\n"
+        "3,0,,1,1,silver,service,2,concurrent\n"
+    )
+    (tmp_path / "hosts.csv").write_text("id,name,cpu,memory\n1,a,8,64\n")
+    out, files = tmp_path / "out", [str(tmp_path / name) for name in ("workload.csv", "hosts.csv")]
+    assert main(["simulate", *files, "--end", "600", "--events", "--out", str(out)]) == 0
+    slack = {row.name: row.slack for row in Simulation(out).at(300.0).workloads}
+    assert slack == {"request 1": None, "request 2": pytest.approx(300 / 0.9 - 300), "request 3": None}

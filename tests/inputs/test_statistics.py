@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,7 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from slacktide.inputs import read_workload
+from slacktide.inputs.rows import equal_hosts
 from slacktide.inputs.statistics import demand_over_time, describe_hosts, describe_workload, unsatisfiable
+from slacktide.metrics.demand import demand_at
 from slacktide.model import Constraint, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 
@@ -138,3 +142,16 @@ def test_matching_hosts_agrees_with_asking_every_host(
     hosts = Hosts(np.arange(count), names, np.ones((count, 2)), tuple(attributes))
     term = Term(tuple(constraints))
     assert matching_hosts([term], hosts)[0].tolist() == [term.holds(one) for one in attributes]
+
+
+def test_a_batch_of_which_some_run_at_a_time_asks_for_those(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text(
+        "id,admission,duration,cpu,memory,class,kind,completions,parallelism\n1,0,60,1,1,gold,batch,24,8\n"
+    )
+    batch = read_workload(tmp_path / "w.csv")
+    machine = equal_hosts(1, {"cpu": 8.0, "memory": 64.0})
+    found = demand_over_time(batch, machine, 6)
+    assert found["end"][-1] == 180  # three times eight, a minute each
+    assert (found["cpu:all"] / found["cpu:capacity"]).tolist() == pytest.approx([1.0] * 6)
+    at = demand_at(batch, [0.0, 59.0, 60.0, 179.0, 180.0]).to_pylist()
+    assert [row["demand_cpu"] for row in at if row["class"] == "gold"] == [8, 8, 8, 8, 0]

@@ -98,7 +98,7 @@ def test_an_slo_about_time_becomes_a_class(tmp_path: Path) -> None:
 
 def test_percent_are_the_share_that_they_say(tmp_path: Path) -> None:
     for percent, share in ((99.9, 0.999), (99.95, 0.9995), (90, 0.9), (99.999, 0.99999)):
-        document = changed("spec.objectives.0", {"targetPercent": percent})
+        document = changed("spec.objectives.0", {"targetPercent": percent, "timeSliceTarget": 0.9})
         assert class_of(tmp_path, document)["spec"]["slo"] == share
 
 
@@ -185,6 +185,15 @@ def test_a_threshold_from_below_may_be_about_what_is_up(tmp_path: Path) -> None:
     document = changed("spec.indicator.spec", {"thresholdMetric": metric})
     objective = {"op": "gte", "value": 1, "target": 0.99, "timeSliceTarget": 1.0, "timeSliceWindow": "1m"}
     assert class_of(tmp_path, changed("spec.objectives", [objective], document))["spec"]["slo"] == 0.99
+
+
+@pytest.mark.parametrize("value", [..., 0, -0.5, 1.01, 90])
+def test_a_slice_needs_a_target_above_0_and_at_most_1(tmp_path: Path, value: Any) -> None:
+    said = refusal(tmp_path, changed("spec.objectives.0.timeSliceTarget", value))
+    assert "timeSliceTarget: " in said
+    assert "a number above 0 and at most 1" in said
+    ratio = changed("spec.budgetingMethod", "RatioTimeslices", changed("spec.objectives.0.timeSliceTarget", ...))
+    assert class_of(tmp_path, ratio)["spec"]["slo"] == 0.99
 
 
 def test_documents_may_stand_in_a_list(tmp_path: Path) -> None:

@@ -79,6 +79,21 @@ def test_demand_counts_from_admission_to_the_end_of_the_duration() -> None:
     assert [level["bronze", time] for time in (0.0, 60.0, 120.0, 180.0)] == [0.0, 0.25, 0.5, 0.0]
 
 
+def test_demand_of_a_batch_is_that_of_those_at_work_at_once() -> None:
+    table = {
+        "class": ["gold", "bronze", "bronze"],
+        "admission": [0.0, 0.0, 0.0],
+        "duration": [60.0, 60.0, None],
+        "instances": [24, 5, 3],
+        "parallelism": [8, 2, None],
+        "demand_cpu": [24.0, 5.0, 3.0],
+    }
+    rows = reduce.demand(pa.table(table), member("policy 0"), ["cpu"])
+    level = {(row["class"], row["time"]): row["demand"] for row in rows}
+    assert [level["gold", 60.0 * minute] for minute in range(4)] == [8, 8, 8, 0]
+    assert [level["bronze", 60.0 * minute] for minute in range(4)] == [5, 5, 4, 3]
+
+
 def test_the_increment_is_that_of_the_papers() -> None:
     def run(policy: str, penalty: float, replicate: int = 0) -> dict[str, Any]:
         place = {"workload": "workload 0", "hosts": "hosts 0", "policy": policy, "replicate": replicate}

@@ -20,6 +20,7 @@ from slacktide.cli import main
 from slacktide.errors import InputError, OutputError
 from slacktide.reporting import write
 from slacktide.reporting.export import KEYS
+from slacktide.results.experiment import read
 from support.repository import REPOSITORY
 
 VOID = {"meta", "link", "br", "path", "use"}
@@ -330,3 +331,24 @@ def test_a_missing_library_is_named_with_what_installs_it(
     monkeypatch.setitem(sys.modules, library, None)
     assert main(["report", str(experiment), "--out", str(tmp_path / "r.html")]) == 2
     assert f"a report needs {library}: pip install 'slacktide[experiments]'" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two policies on two host sets, a run each."""
+    return make(tmp_path_factory.mktemp("small") / "results", Wanted(seeds=(1,), end=300.0))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "policy"), [("N", "priority"), ("0.9 N", "qos-driven recommended"), ("N", None), (None, "priority")]
+)
+def test_a_report_may_be_made_before_a_cell_has_a_run(
+    small: Path, hosts: str | None, policy: str | None, tmp_path: Path
+) -> None:
+    folder = shutil.copytree(small, tmp_path / "results")
+    gone = [run for run in read(folder).runs if hosts in (None, run.hosts) and policy in (None, run.policy)]
+    for run in gone:
+        shutil.rmtree(str(run.folder))
+    assert write(folder, tmp_path / "report.html", None, lambda _: None) > 0
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert f"{4 - len(gone)} of 4" in text

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from slacktide.reporting.answer import answer
 from slacktide.reporting.figure import Rows, Scene
 from slacktide.reporting.verdict import verdict
 
@@ -150,3 +151,18 @@ def test_a_loss_of_the_better_policy_is_not_hidden() -> None:
     kept = verdict(rows, scene("priority", "qos", hosts=("N", "0.8 N"))).sentences[0]
     assert kept.startswith("qos does better than priority here")
     assert kept.endswith("; but it kept fewer in bronze on 0.8 N (50 % instead of 60 %).")
+
+
+def test_shares_over_several_host_sets_say_so() -> None:
+    def on(hosts: str) -> list[dict[str, Any]]:
+        kept = 100 if hosts == "N" else 90
+        rows = run("priority", 100, 80, 5.0) + run("qos", 100, kept, 1.0)
+        return [{**row, "hosts": hosts, "wasted_startup": 0.0} for row in rows]
+
+    both = scene("priority", "qos", hosts=("N", "half"))
+    assert ": of the promises over all host sets it kept " in verdict(on("N") + on("half"), both).sentences[0]
+    assert "over all host sets" not in verdict(on("N"), both).sentences[0]
+    assert "the verdict's shares are over all of them" in answer(on("N") + on("half"), both).reading
+    assert "the verdict's shares" not in answer(on("N"), both).reading
+    alone = [row for row in on("N") + on("half") if row["policy"] == "qos"]
+    assert verdict(alone, scene("qos", hosts=("N", "half"))).sentences[0].endswith("promises over all host sets.")

@@ -41,6 +41,11 @@ def rows(folder: Path) -> list[dict[str, Any]]:
     ]
 
 
+def left_out(found: Converted) -> dict[str, int]:
+    """What was left out, without reasons that never held."""
+    return {why: count for why, count in found.dropped.items() if count}
+
+
 def write_csv(path: Path, table: Sequence[Sequence[object]]) -> Path:
     """A CSV file without a header, compressed if its name says so."""
     path.parent.mkdir(parents=True, exist_ok=True)

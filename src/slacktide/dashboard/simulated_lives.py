@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from slacktide.dashboard.simulated_tables import NEVER, Events, Floats, Ints, Results
-from slacktide.model.workload import INDEPENDENT
 from slacktide.qos.standing import left_of
 
 MOVES = ("placed", "moved", "preempted", "evicted", "completed", "removed")
@@ -46,13 +45,13 @@ class Series(NamedTuple):
 
 
 class Lives:
-    """Units are what has a metric of its own: instances of independent requests, and after all of them (from
-    ``len(instances)`` on) requests of others."""
+    """Units are what has a metric of its own: instances of requests that are judged by instance, and after all of them
+    (from ``len(instances)`` on) requests of others."""
 
     def __init__(self, results: Results, events: Events) -> None:
         self.results, self.events = results, events
         count = len(results.request)
-        alone = results.approach[results.request] == INDEPENDENT
+        alone = results.by_instance[results.request]
         self.unit = np.where(alone, np.arange(count), count + results.request)
         """Of each instance."""
         moves = np.flatnonzero(events.is_(*MOVES) & (events.instance >= 0))
@@ -104,7 +103,8 @@ class Lives:
         return found
 
     def left(self, at: float) -> Floats:
-        """What is left of each unit's promise at an instant, seconds; NaN where it was not admitted. O(events)."""
+        """What is left of each unit's promise at an instant, seconds; NaN where it was not admitted,
+        or is not known. O(events)."""
         return self.left_from(self.points.last(at), at)
 
     def left_from(self, last: Ints, at: float) -> Floats:
@@ -124,7 +124,9 @@ class Lives:
         # Who waits loses a second each second, also where work that was lost made the metric leap as the wait began.
         waited = value[after] + gap - passed
         found = np.where(self.waits[here] & follows, waited, np.where(exact, kinked, straight))
-        return np.where(begun, found, np.nan)
+        # Behind the last event of a request of several instances, or of a promise over windows, nothing is known.
+        unknown = ~follows & (passed > 0.0) & ((owner[here] >= len(self.unit)) | self.windowed[owner[here]])
+        return np.where(begun & ~unknown, found, np.nan)
 
     def history(self, units: Ints, until: float, samples: int) -> list[tuple[float, float]]:
         """The least that was left of these units at instants up to ``until``, seconds each."""

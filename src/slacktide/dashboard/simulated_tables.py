@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import fail
 from slacktide.model import APPROACHES, ServiceClass
+from slacktide.model.workload import INDEPENDENT
 from slacktide.settings import class_of
 from slacktide.state.layout import GRID
 
@@ -74,6 +75,12 @@ class Results:
     instance_achieved: Floats
     hosts: tuple[str, ...]
     events: Events | None
+
+    @property
+    def by_instance(self) -> NDArray[np.bool_]:
+        """The requests whose instances have a metric each: independent ones, and services of one instance in all."""
+        instances = np.bincount(self.request, minlength=len(self.ids))
+        return np.asarray((self.approach == INDEPENDENT) | ((instances == 1) & ~self.batch))
 
     def name_of(self, instance: int) -> str:
         """What an instance is called: its request's number, and its own where the request has several."""

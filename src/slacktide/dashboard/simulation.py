@@ -23,7 +23,6 @@ from slacktide.dashboard.timeline import (
 from slacktide.dashboard.totals import Promise, Totals, class_rows
 from slacktide.dashboard.view import READY, WAITING, DecisionRow, Head, Loss, NodeRow, PodRow, View, WorkloadRow
 from slacktide.engine.ledger.slo_status import STATES
-from slacktide.model.workload import INDEPENDENT
 from slacktide.qos.availability import fulfilled
 from slacktide.qos.standing import at_risk, delivered_of
 
@@ -147,7 +146,7 @@ class Simulation:
             return results.achieved, np.full(count, np.nan)
         lives = self._lives
         left, instances = lives.left(at), len(results.request)
-        alone = results.approach == INDEPENDENT
+        alone = results.by_instance
         mine = np.where(alone[results.request], left[:instances], np.nan)
         share = delivered_of(mine, lived, lives.slo[:instances])
         share[lives.windowed[:instances]] = np.nan

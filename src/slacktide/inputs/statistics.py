@@ -9,6 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.inputs.activity import spans
 from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import RuleKind
@@ -130,9 +131,8 @@ def describe_hosts(hosts: Hosts) -> dict[str, Any]:
 
 
 def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
-    """Mean active demand in equal spans of time, as if every instance ran from admission to completion.
+    """Mean active demand in equal spans of time, if nobody waited: see :func:`spans`.
 
-    Neither a batch request's parallelism nor what scale events remove is taken into account.
     Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission to the last, or to the
     last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
     ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
@@ -142,8 +142,8 @@ def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[s
         raise ValueError(f"bins: found {bins}, expected at least 1")
     if workload.resources != hosts.resources:
         raise ValueError(f"resources differ: {workload.resources} and {hosts.resources}; align them first")
-    ends = workload.admission + workload.duration
-    first, last = _span(workload.admission, ends)
+    active = spans(workload)
+    first, last = _span(workload.admission, active.end)
     edges = np.linspace(first, last, bins + 1)
     columns = {"start": edges[:-1], "end": edges[1:]}
     for index, resource in enumerate(workload.resources):
@@ -151,9 +151,9 @@ def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[s
         for number, one in enumerate(workload.classes):
             rows = np.flatnonzero(workload.service_class == number)
             demand = workload.demand[rows, index]
-            started = _begun(workload.admission[rows], demand, edges)
-            columns[f"{resource}:{one.name}"] = active = started - _begun(ends[rows], demand, edges)
-            total += active
+            started = _begun(active.start[rows], demand, edges)
+            columns[f"{resource}:{one.name}"] = there = started - _begun(active.end[rows], demand, edges)
+            total += there
         columns[f"{resource}:all"] = total
         columns[f"{resource}:capacity"] = np.full(bins, hosts.capacity[:, index].sum())
     return columns

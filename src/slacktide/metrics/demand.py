@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from slacktide.inputs.activity import spans
 from slacktide.metrics.columns import PART
 from slacktide.model import Workload, arrow
 
@@ -15,8 +16,8 @@ from slacktide.model import Workload, arrow
 def demand_at(workload: Workload, times: Sequence[float] | NDArray[np.float64]) -> pa.Table:
     """Demand of each class at the given instants if nobody ever waited and no start took time; exact there.
 
-    An instance asks for its demand at ``t`` where ``admission <= t < admission + duration``: on a host of infinite
-    capacity it runs then. Neither a batch request's parallelism nor what scale events remove is taken into account.
+    An instance asks for its demand at ``t`` where it would run then on a host of infinite capacity: see
+    :func:`slacktide.inputs.activity.spans`.
     ``times``: seconds, in any order. Columns ``time`` (in order), ``class``, ``instances``, and ``demand_<resource>``
     in the hosts' unit; a row per instant and class. O(n log times), in parts, so that a month needs no copy.
     """
@@ -24,15 +25,17 @@ def demand_at(workload: Workload, times: Sequence[float] | NDArray[np.float64]) 
     count, size = len(instants), len(workload.classes)
     resources = workload.resources
     changes = np.zeros((1 + len(resources), size * (count + 1)))  # instances, then resources
+    active = None if workload.requests is None else spans(workload)
     for start in range(0, len(workload), PART):
         rows = slice(start, start + PART)
-        admission, demand = workload.admission[rows], workload.demand[rows]
+        demand = workload.demand[rows]
+        if active is None:  # so that a month needs no copy
+            begins, ends = workload.admission[rows], workload.admission[rows] + workload.duration[rows]
+        else:
+            begins, ends = active.start[rows], active.end[rows]
         code = workload.service_class[rows].astype(np.int64) * (count + 1)
-        # It is there from the first instant not before its admission to the last before its end.
-        for sign, place in (
-            (1.0, np.searchsorted(instants, admission)),
-            (-1.0, np.searchsorted(instants, admission + workload.duration[rows])),
-        ):
+        # It is there from the first instant not before its beginning to the last before its end.
+        for sign, place in ((1.0, np.searchsorted(instants, begins)), (-1.0, np.searchsorted(instants, ends))):
             changes[0] += sign * np.bincount(code + place, minlength=changes.shape[1])
             for number in range(len(resources)):
                 changes[1 + number] += sign * np.bincount(code + place, demand[:, number], changes.shape[1])

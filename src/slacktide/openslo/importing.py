@@ -90,6 +90,7 @@ def class_of(slo: Read, documents: Sequence[Read], rank: int | None = None) -> d
         if key in objective.value:
             objective.child(key).fail("no composite SLO: a class promises the availability of its own workloads")
     check_indicator(slo, documents)
+    _check_slices(slo, objective)
     more = _more(slo)
     spec: dict[str, Any] = {"slo": _target(objective), "rank": _rank(slo, rank)}
     window = _window(node, more.pop("window", None))
@@ -153,6 +154,19 @@ def _queries(ratio: Node) -> list[str]:
     found = [key for key in ("good", "bad", "total", "raw") if key in ratio.value]
     sources = [ratio.child(key).child("metricSource").value.get("spec") for key in found]
     return [str(one.get("query", "")) if isinstance(one, dict) else "" for one in sources] or [""]
+
+
+def _check_slices(slo: Read, objective: Node) -> None:
+    """OpenSLO wants to know which share of a slice makes it a good one; a class has no use for it."""
+    share = objective.value.get("timeSliceTarget")
+    if share is None:
+        if slo.spec.budgeting_method == "Timeslices":
+            raise ConfigError(
+                f"{objective.where}: timeSliceTarget: expected a number above 0 and at most 1, as budgetingMethod is "
+                "Timeslices"
+            )
+    elif not 0 < share <= 1:
+        objective.child("timeSliceTarget").fail("a number above 0 and at most 1")
 
 
 def _target(objective: Node) -> float:

@@ -53,6 +53,7 @@ def answer(scores: Rows, scene: Scene) -> Figure:
             "Each tile is the share of a class's requests that got what they were promised; its bar is as long. Green: "
             "all of them; red, the stronger the more were missed. To the right the price: means of a run. "
             + ("All host sets together. " if together else "")
+            + ("A row is one host set's; the verdict's shares are over all of them. " if several else "")
             + "All workloads and seeds together."
         ),
         draw=draw if found else None,

@@ -9,7 +9,17 @@ from typing import Any
 
 from slacktide.reporting import answer, as_published, over_time, promises, reduce, scores, totals, windows
 from slacktide.reporting.figure import Figure, Rows, Scene, drawn, where
-from slacktide.reporting.gather import REQUESTS, Member, check_numbers, members, resources_of, scene_of, table_of, told
+from slacktide.reporting.gather import (
+    REQUESTS,
+    Member,
+    at_once,
+    check_numbers,
+    members,
+    resources_of,
+    scene_of,
+    table_of,
+    told,
+)
 from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read
 
@@ -53,10 +63,10 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     for number, member in enumerate(found):
         announce(f"{number + 1} of {len(found)} runs read")
         first = not any(row["workload"] == member.run.workload for row in counted)
-        amounts = [f"demand_{one}" for one in resources] if first else []
+        amounts = [*(f"demand_{one}" for one in resources), *at_once(member)] if first else []
         table = table_of(member, REQUESTS, [*scores.NEEDED, *member.judged, *amounts])
         with told(member, REQUESTS):
-            check_numbers(table, [member.availability, *amounts])
+            check_numbers(table, [member.availability, *(name for name in amounts if name.startswith("demand_"))])
             kept.add(member, table)
             missed.add(member, table)
             mine = scores.of_run(member, table)

@@ -163,12 +163,23 @@ def check_numbers(table: Any, names: Sequence[str]) -> None:
 
 def resources_of(member: Member) -> tuple[str, ...]:
     """Names of the resources of a run, as in its table of requests."""
+    return tuple(name.removeprefix("demand_") for name in _columns_of(member) if name.startswith("demand_"))
+
+
+def at_once(member: Member) -> tuple[str, ...]:
+    """The columns that say how many instances are at work at once, where the table of requests has them."""
+    return AT_ONCE if set(AT_ONCE) <= set(_columns_of(member)) else ()
+
+
+AT_ONCE = ("instances", "parallelism")
+
+
+def _columns_of(member: Member) -> list[str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     path = member.path(REQUESTS)
     try:
-        names = pq.read_schema(path).names
+        return list(pq.read_schema(path).names)
     except (OSError, pa.ArrowException) as error:
         raise fail(path, f"a Parquet table of results ({error})") from error
-    return tuple(name.removeprefix("demand_") for name in names if name.startswith("demand_"))

@@ -158,8 +158,10 @@ def shares(cells: Rows) -> Rows:
 
 def demand(table: Any, member: Member, resources: Sequence[str]) -> Rows:
     """Demand of a run's requests over time on hosts without end (Q figures 1, 2): each is active from its admission
-    for its duration. workload, resource, time (s), class, demand; at full minutes, or at 240 instants of longer runs.
+    for its duration, of a batch request with a parallelism so many instances at once, the others behind them.
+    workload, resource, time (s), class, demand; at full minutes, or at 240 instants of longer runs.
     """
+    table, part = _in_waves(table)
     admission, duration = numbers(table, "admission"), numbers(table, "duration")
     start = float(admission.min()) if len(admission) else 0.0
     step = MINUTE * max(1, int(np.ceil((member.end - start) / MINUTE / SERIES_POINTS)))
@@ -168,7 +170,7 @@ def demand(table: Any, member: Member, resources: Sequence[str]) -> Rows:
     gone = np.where(np.isnan(duration), np.inf, admission + duration)
     codes, rows = class_codes(table, member.classes), []
     for resource in resources:
-        amount = numbers(table, f"demand_{resource}")
+        amount = numbers(table, f"demand_{resource}") * part
         for code, one in enumerate(member.classes):
             mine = codes == code
             level = _up_to(admission[mine], amount[mine], times) - _up_to(gone[mine], amount[mine], times)
@@ -176,6 +178,29 @@ def demand(table: Any, member: Member, resources: Sequence[str]) -> Rows:
                 names = {"workload": member.run.workload, "resource": resource, "time": time, "class": one.name}
                 rows.append({**names, "demand": max(round(value, 9), 0.0)})
     return rows
+
+
+def _in_waves(table: Any) -> tuple[Any, NDArray[np.float64]]:
+    """The rows as they are active on hosts without end, and the part of a row's demand that is.
+
+    Of n instances of which p are at work at once, p/n are active for n // p durations, and the n % p that are left for
+    one more.
+    """
+    import pyarrow as pa
+
+    if "parallelism" not in table.column_names or table["parallelism"].null_count == len(table):
+        return table, np.ones(len(table))
+    many = numbers(table, "instances")
+    once = np.fmin(np.nan_to_num(numbers(table, "parallelism"), nan=np.inf), many)
+    full, rest = np.divmod(many, np.maximum(once, 1.0))
+    admission, duration = numbers(table, "admission"), numbers(table, "duration")
+    columns = table.drop_columns(["admission", "duration"])
+    waves = columns.append_column("admission", pa.array(admission)).append_column("duration", pa.array(duration * full))
+    left = columns.append_column("admission", pa.array(admission + duration * full)).append_column(
+        "duration", pa.array(duration)
+    )
+    last = (rest > 0) & np.isfinite(duration)
+    return pa.concat_tables([waves, left.filter(pa.array(last))]), np.concatenate([once / many, (rest / many)[last]])
 
 
 def _up_to(when: NDArray[np.float64], amount: NDArray[np.float64], times: NDArray[np.float64]) -> NDArray[np.float64]:

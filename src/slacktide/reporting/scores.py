@@ -82,6 +82,8 @@ def per_run(scores: Rows, column: str, scene: Scene) -> Rows:
             for row in where(scores, hosts=hosts, policy=policy):
                 place = (row["workload"], row["replicate"])
                 sums[place] = sums.get(place, 0.0) + row[column]
+            if not sums:  # no run of these two has finished
+                continue
             observed = [
                 {"workload": workload, "seed": seed, "hosts": hosts, "policy": policy, column: value}
                 for (workload, seed), value in sums.items()
@@ -89,7 +91,6 @@ def per_run(scores: Rows, column: str, scene: Scene) -> Rows:
             rows += [
                 {**names(row, "hosts", "policy"), **interval(row), "runs": row["runs"]}
                 for row in bootstrap(table(observed), ("hosts", "policy"), (column,)).to_pylist()
-                if observed
             ]
     return rows
 

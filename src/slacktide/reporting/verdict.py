@@ -105,11 +105,16 @@ def _kept(rows: Rows, best: str, scene: Scene) -> str:
             parts.append(f"{percent(mine)} of {name} (under {scene.reference} {percent(theirs)})")
     text = f"{best} {word} than {scene.reference} here" if "than" not in word else f"{best} {word}"
     text = text.replace("no different than", "no different from")
-    text += f": of the promises it kept {_listed(parts)}"
+    text += f": of the promises{_over(rows)} it kept {_listed(parts)}"
     losses = _losses(rows, best, scene)
     if losses:
         text += f"; {'but ' if word == 'does better' else ''}it kept fewer in {_listed(losses)}"
     return text + "."
+
+
+def _over(rows: Rows) -> str:
+    """Says that shares are of all host sets together, where the tiles have each host set's own."""
+    return " over all host sets" if len({row["hosts"] for row in rows}) > 1 else ""
 
 
 def _word(rows: Rows, best: str, scene: Scene) -> str:
@@ -186,7 +191,7 @@ def _alone(rows: Rows, policies: list[str], scene: Scene) -> tuple[str, ...]:
         mine = where(rows, policy=policy)
         parts = [(share_kept(where(mine, **{"class": name})), name) for name in scene.classes]
         text = _listed([f"{percent(share)} of {name}" for share, name in parts if share is not None])
-        kept.append(f"{policy} kept {text} promises")
+        kept.append(f"{policy} kept {text} promises{_over(rows)}")
         owed.append(f"{amount(_penalty(mine))} cpu-seconds under {policy}")
         moved.append(f"{amount(_mean(mine, 'preemptions'))} under {policy}")
     return (

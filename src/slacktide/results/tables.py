@@ -217,7 +217,16 @@ def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, An
         "kind": _named(kind, list(KINDS)),
         "approach": _named(approach, list(APPROACHES)),
         "instances": instances,
+        "parallelism": _at_once(workload, rows),
     }
+
+
+def _at_once(workload: Workload, rows: NDArray[np.int64]) -> Any:
+    """How many instances of each batch request may be at work at once; none known: all."""
+    requests = workload.requests
+    if requests is None:
+        return _whole(np.full(len(rows), -1))
+    return _whole(np.where(requests.batch & (requests.parallelism > 0), requests.parallelism, -1)[rows])
 
 
 def _worst(columns: Columns, part: slice) -> dict[str, Any]:

@@ -140,7 +140,7 @@ def test_machines_become_hosts_that_come_and_go(trace: Path, tmp_path: Path) -> 
 def test_tasks_alone_will_do_and_the_map_may_be_another(trace: Path, tmp_path: Path) -> None:
     found = convert("google2011", [trace / "task_events"], tmp_path / "out", "4=gold,*=bronze")
     assert (found.requests, found.hosts) == (4, 0)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["workload.parquet"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["settings.toml", "workload.parquet"]
     assert [row["class"] for row in rows(tmp_path / "out")] == ["bronze", "gold", "gold", "bronze"]
 
 

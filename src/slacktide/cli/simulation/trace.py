@@ -132,7 +132,8 @@ def _convert(
             name, sources, aside, classes=classes, settings=settings, seed=seed, tell=progress.tell
         )
         said = {"format": name, "map": str(classes), "parameters": settings, "seed": seed}
-        outcome = {"requests": found.requests, "hosts": found.hosts, "dropped": dict(found.dropped)}
+        outcome: dict[str, Any] = {"requests": found.requests, "hosts": found.hosts, "dropped": dict(found.dropped)}
+        outcome["notes"] = list(found.notes)
         about(aside / "manifest.json", "convert", said, file_hashes(found.files), outcome)
     if as_json:
         tell_manifest(out / "manifest.json")
@@ -221,13 +222,19 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
         found.users.write_parquet(aside / "users.parquet")
         users = found.users.height
         drawn = int(found.users["drawn"].sum())
-        outcome = {"users": users, "drawn": drawn, "requests": found.requests}
+        nameless, of_nobody = found.nameless
+        outcome = {"users": users, "drawn": drawn, "requests": found.requests, "without user": nameless}
         said = {"share": share, "groups": groups, "seed": seed}
         about(aside / "manifest.json", "sample", said, file_hashes([workload]), outcome)
     if as_json:
         tell_manifest(out / "manifest.json")
         return
-    click.echo(f"{out}: {count(found.requests)} requests of {count(drawn)} of {count(users)} users\n")
+    click.echo(f"{out}: {count(found.requests)} requests of {count(drawn)} of {count(users)} users")
+    if nameless:
+        click.echo(
+            f"among them {count(of_nobody)} of the {count(nameless)} requests of no known user, drawn one by one"
+        )
+    click.echo("")
     listed = found.groups().select("group", "users", "drawn", "all_requests", "drawn_requests").iter_rows()
     rows = [[str(row[0]), *map(count, row[1:])] for row in listed]
     click.echo(table(("group", "users", "drawn", "requests", "of drawn users"), rows))

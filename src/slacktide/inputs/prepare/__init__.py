@@ -4,7 +4,7 @@ Functions take a :class:`Workload` or :class:`Hosts` and return a new one; equal
 setting may not be is refused with :class:`ConfigError`. docs/traces.md says what each is for.
 """
 
-from slacktide.inputs.prepare.activity import Spans, spans
+from slacktide.inputs.activity import Spans, spans
 from slacktide.inputs.prepare.admission import (
     FIRST_REDUCTION,
     Admission,

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
+from slacktide.inputs.activity import Spans, spans
 from slacktide.inputs.align import align
-from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import select
 from slacktide.inputs.statistics import Homes
 from slacktide.model import Hosts, Workload

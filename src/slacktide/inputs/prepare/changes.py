@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
+from slacktide.inputs.activity import Spans, spans
 from slacktide.inputs.columns.occasions import distinct
-from slacktide.inputs.prepare.activity import Spans, spans
 from slacktide.inputs.rows import columns_of, select
 from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.prepare.activity import spans
+from slacktide.inputs.activity import spans
 from slacktide.model import Workload
 
 

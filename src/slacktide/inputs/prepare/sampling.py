@@ -27,11 +27,13 @@ class Sample:
     """What was drawn.
 
     users     a row per user, by name: ``user``, ``group`` (0 is that of the most users), ``FEATURES``, ``drawn``
-    requests  how many requests the drawn users have
+    requests  how many requests were drawn: those of the drawn users, and the drawn ones of no known user
+    nameless  how many requests have no known user, and how many of them were drawn
     """
 
     users: pl.DataFrame
     requests: int
+    nameless: tuple[int, int]
 
     def groups(self) -> pl.DataFrame:
         """A row per group: users, drawn users, requests, requests of drawn users, means of the features."""
@@ -54,8 +56,9 @@ def sample(source: Path, target: Path, *, share: float = 0.1, groups: int = 6, s
 
     ``source`` is a workload (.parquet or .csv) with the column ``user``. Users are put into ``groups`` by k-means on
     the number of their requests and the variances of CPU, memory and duration of these (endless ones left out), each
-    standardised to mean 0 and variance 1; of each group the share is drawn, rounded, at least one user. Rows keep
-    ids and order. Raises :class:`ConfigError` for settings that cannot be, :class:`InputError` for a file without
+    standardised to mean 0 and variance 1; of each group the share is drawn, rounded, at least one user. Nobody
+    knows which requests without a user belong together: of them the share is drawn one by one. Rows keep ids and
+    order. Raises :class:`ConfigError` for settings that cannot be, :class:`InputError` for a file without
     users.
     """
     if not 0 < share <= 1:
@@ -63,16 +66,24 @@ def sample(source: Path, target: Path, *, share: float = 0.1, groups: int = 6, s
     if groups < 1:
         raise ConfigError(f"groups: found {groups}, expected a whole number from 1")
     rows = _rows(source)
-    users = _features(rows, source)
-    if users.height < groups:
+    every = _features(rows, source)
+    users = every.filter(pl.col("user").is_not_null())
+    nameless = int(every.filter(pl.col("user").is_null())["requests"].sum())
+    if users.height and users.height < groups:
         raise ConfigError(f"groups: found {groups}, expected at most the number of users, {users.height}")
     features = users.select(FEATURES).to_numpy().astype(np.float64)
-    group = _grouped(features, groups, seed)
+    group = _grouped(features, groups, seed) if users.height else np.zeros(0, np.int64)
     drawn = _drawn(group, share, seed)
+    of_nobody = np.flatnonzero(_drawn(np.zeros(nameless, np.int64), share, seed))
     found = users.with_columns(pl.Series("group", group, pl.Int64), pl.Series("drawn", drawn))
-    chosen = found.filter("drawn").select("user")
-    rows.join(chosen.lazy(), on="user", how="semi", maintain_order="left").sink_parquet(target, compression="zstd")
-    return Sample(found.select("user", "group", *FEATURES, "drawn"), int(found.filter("drawn")["requests"].sum()))
+    chosen = found.filter("drawn")
+    unknown = pl.col("user").is_null()
+    taken = unknown & (unknown.cast(pl.Int64).cum_sum() - 1).is_in(of_nobody.tolist())
+    rows.filter(taken | pl.col("user").is_in(chosen["user"].to_list()).fill_null(value=False)).sink_parquet(
+        target, compression="zstd"
+    )
+    requests = int(chosen["requests"].sum()) + len(of_nobody)
+    return Sample(found.select("user", "group", *FEATURES, "drawn"), requests, (nameless, len(of_nobody)))
 
 
 def _rows(source: Path) -> pl.LazyFrame:
@@ -95,7 +106,7 @@ def _rows(source: Path) -> pl.LazyFrame:
 
 
 def _features(rows: pl.LazyFrame, source: Path) -> pl.DataFrame:
-    """A row per user, by name, with ``FEATURES``."""
+    """A row per user, by name, with ``FEATURES``; one without a name is all requests of no known user."""
     numbers = rows.with_columns(pl.col(AMOUNTS).cast(pl.Float64, strict=False))
     duration = pl.col("duration")
     try:
@@ -113,9 +124,6 @@ def _features(rows: pl.LazyFrame, source: Path) -> pl.DataFrame:
         )
     except (pl.exceptions.PolarsError, OSError) as error:
         raise fail(source, "a workload (docs/formats.md)", value=str(error).split("\n")[0]) from error
-    nameless = users.filter(pl.col("user").is_null())
-    if nameless.height:
-        raise fail(source, "a user in every row", column="user", value=f"nothing in {nameless['requests'][0]} rows")
     if not users.height:
         raise fail(source, "at least one request", value="no rows")
     return users
@@ -157,7 +165,7 @@ def _grouped(features: NDArray[np.float64], groups: int, seed: int) -> NDArray[n
 def _drawn(group: NDArray[np.int64], share: float, seed: int) -> NDArray[np.bool_]:
     rng = np.random.default_rng(seed)
     drawn = np.zeros(len(group), np.bool_)
-    for number in range(int(group.max()) + 1):
+    for number in range(int(group.max(initial=-1)) + 1):
         members = np.flatnonzero(group == number)
         drawn[rng.permutation(members)[: max(round(len(members) * share), 1)]] = True
     return drawn

@@ -45,8 +45,11 @@ def read(job: Job) -> Converted:
         raise fail(path, "an SQLite database with the tables vm and vmType", value=str(error)) from error
     finally:
         connection.close()
-    requests = pl.scan_parquet(job.scratch / "vm.parquet").join(types.lazy(), on="vmTypeId", how="left")
-    kept, dropped = output.drop(requests, REASONS)
+    told, repeated, notes = output.told_apart(pl.scan_parquet(job.scratch / "vm.parquet"), ["vmId"], "VM")
+    told, alive = output.still_there(told, "endtime", job, "VM")
+    notes += [*alive, *output.start(job, None)]
+    kept, dropped = output.drop(told.join(types.lazy(), on="vmTypeId", how="left"), REASONS)
+    dropped = repeated | dropped
     job.classes.check(kept, "priority", "priority")
     begun = pl.max_horizontal(pl.col("starttime"), pl.lit(0.0))
     rows = kept.select(
@@ -63,7 +66,8 @@ def read(job: Job) -> Converted:
     count = output.write_requests(rows, job, ("vmId",))
     capacity = {"cpu": 1.0, "memory": 1.0} | dict.fromkeys(RESOURCES[2:], 1.0)
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity, {"machine": machine})
-    return Converted(count, output.write_machines(hosts, job), dropped, [path], [f"machines of type {machine}"])
+    notes += [f"machines of type {machine}", *output.said_of_size(hosts, job)]
+    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
 
 
 def _machine(connection: sqlite3.Connection, path: Path, wanted: str) -> str:
@@ -83,15 +87,16 @@ def _machine(connection: sqlite3.Connection, path: Path, wanted: str) -> str:
 def _types(connection: sqlite3.Connection, path: Path, machine: str) -> pl.DataFrame:
     """What each VM type takes of the machine; a resource that is not given takes nothing."""
     problems = Problems(f"{path}: vmType")
-    found = []
+    found: dict[int, list[float]] = {}
     for row in connection.execute(f"SELECT rowid, {', '.join(TYPE)} FROM vmType ORDER BY rowid"):
         if str(row[2]) != machine:
             continue
         amounts = [_amount(row[0], name, value, problems) for name, value in zip(RESOURCES, row[3:], strict=True)]
-        found.append((row[1], *amounts))
+        if found.setdefault(row[1], amounts) != amounts:
+            problems.add(row[0], "vmTypeId", str(row[1]), "one row for a type and a machine, or equal ones")
     problems.raise_if_any()
     schema = {"vmTypeId": pl.Int64, **dict.fromkeys(RESOURCES, pl.Float64)}
-    return pl.DataFrame(found, schema=schema, orient="row").unique("vmTypeId", keep="first", maintain_order=True)
+    return pl.DataFrame([(name, *amounts) for name, amounts in found.items()], schema=schema, orient="row")
 
 
 def _amount(line: int, name: str, value: Any, problems: Problems) -> float:
@@ -146,6 +151,7 @@ TRACE = Trace(
     "0=gold,1=bronze",
     (
         Parameter("machine", "", "the type of all hosts (machineId); none: the one that offers most requests' types"),
+        output.last("ended"),  # no end says: still there
         Parameter("hosts", 0, "how many hosts; 0: as many as the peak demand takes"),
     ),
     read,

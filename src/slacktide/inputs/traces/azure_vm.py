@@ -26,7 +26,10 @@ FIELDS = (
     Field("vm_core_count", "bucket"),
     Field("vm_memory", "bucket"),
 )
-REASONS = {"machines that lasted no time": pl.col("vm_deleted") <= pl.col("vm_created")}
+REASONS = {
+    "machines that lasted less than the five minutes by which the table counts": pl.col("vm_deleted")
+    <= pl.col("vm_created")
+}
 
 
 def read(job: Job) -> Converted:
@@ -42,11 +45,11 @@ def read(job: Job) -> Converted:
         spooled,
         [path],
     )
-    table = pl.scan_parquet(spooled)
-    last = table.select(pl.col("vm_deleted").max()).collect().item()
-    # What is deleted at the very last second of the table was still there when it was taken.
-    alive = pl.col("vm_deleted") == (last if job.values["last"] == "alive" else -1)
-    kept, dropped = output.drop(table.with_columns(vm_deleted=pl.when(~alive).then("vm_deleted")), REASONS)
+    table, repeated, notes = output.told_apart(pl.scan_parquet(spooled), ["vm_id"], "VM")
+    table, alive = output.still_there(table, "vm_deleted", job, "VM")
+    notes += [*alive, *output.start(job, None)]
+    kept, dropped = output.drop(table, REASONS)
+    dropped = repeated | dropped
     job.classes.check(kept, "vm_category", "vm_category")
     rows = kept.select(
         "vm_id",
@@ -61,9 +64,8 @@ def read(job: Job) -> Converted:
     count = output.write_requests(rows, job, ("vm_id",))
     capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-    return Converted(
-        count, output.write_machines(hosts, job), dropped, [path], ["the trace has no hosts: all are of one size"]
-    )
+    notes += ["the trace has no hosts: all are of one size", *output.said_of_size(hosts, job)]
+    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
 
 
 def _amount(name: str, above: float) -> pl.Expr:
@@ -79,12 +81,7 @@ TRACE = Trace(
     (
         Parameter("cores_above", 32.0, "cores of a VM in the open bucket (V2: >24)", least=1),
         Parameter("memory_above", 128.0, "GB of a VM in the open bucket (V2: >64)", least=1),
-        Parameter(
-            "last",
-            "alive",
-            "VMs deleted at the table's last second: still alive, or deleted",
-            choices=("alive", "deleted"),
-        ),
+        output.last("alive"),
         Parameter("hosts", 0, "how many hosts; 0: as many as the peak demand takes"),
         Parameter("host_cores", 64.0, "cores of a host", least=1),
         Parameter("host_memory", 512.0, "GB of a host", least=1),

@@ -27,7 +27,12 @@ def read(job: Job) -> Converted:
     capacity = {"cpu": float(job.values["host_cpu"]), "memory": float(job.values["host_memory"])}
     hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
     requests = len(workload) if workload.requests is None else len(workload.requests)
-    notes = ["the file names no hosts: all are of one size", *_promises(file.promised)]
+    notes = [
+        *output.start(job, None),
+        "the file names no hosts: all are of one size",
+        *_promises(file.promised),
+        *output.said_of_size(hosts, job),
+    ]
     return Converted(requests, output.write_machines(hosts, job), {}, [path], notes)
 
 

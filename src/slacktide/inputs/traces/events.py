@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from slacktide.inputs.traces.api import Job
-from slacktide.inputs.traces.output import ENDLESS
+from slacktide.inputs.traces.output import ENDLESS, counted
 from slacktide.inputs.traces.tables import spool
 from slacktide.model import Hosts
 
@@ -34,29 +34,57 @@ class Codes:
 
 
 def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.LazyFrame:
-    """A row per ``job`` and ``task`` from its events (``time`` in microseconds, ``type``).
+    """A row per ``job`` and ``task`` from its events (``time`` in microseconds, ``type``, ``row``: their order in the
+    files, which decides where times are equal).
 
-    ``admission`` is its first event; ``duration`` the length of its last run, the one that ended it: earlier ones were
-    evicted or failed, and it began anew. Null: it still ran at the end of the trace. ``scheduled`` tells whether it
-    ever ran. Of the columns ``keep``, which events may change, the largest value is taken. All of it is a grouped
-    aggregation that needs no order of rows, so it streams.
+    ``admission`` is its first event; ``duration`` the length of its last run, from its last SCHEDULE to the first end
+    after that: earlier runs were evicted or failed, and it began anew. Null: it still ran at the end of the trace.
+    ``scheduled`` tells whether it ever ran, ``again`` whether more than once, ``cut`` whether a later event ended it
+    once more, while it waited to run again. Of the columns ``keep``, which events may change, the largest value
+    is taken. All of it is grouped aggregations that need no order of rows, so it streams.
     """
-    time = pl.col("time")
-    started = time.filter(pl.col("type") == codes.schedule).max()
-    ended = time.filter(pl.col("type").is_in(codes.ends)).max()
-    found = (
-        events.filter(time < AFTER_THE_END)
+    time, row, of_schedule = pl.col("time"), pl.col("row"), pl.col("type") == codes.schedule
+    told = events.filter(time < AFTER_THE_END)
+    last = (
+        told.filter(of_schedule)
         .group_by("job", "task")
-        .agg(time.min().alias("first"), started.alias("started"), ended.alias("ended"), *(pl.col(keep).max(),))
+        .agg(time.max().alias("started"), (time.n_unique() > 1).alias("again"))
     )
-    return found.select(
-        *("job", "task", *keep),
-        (pl.col("first") / MICROSECONDS).alias("admission"),
-        pl.when(pl.col("ended") >= pl.col("started"))
-        .then((pl.col("ended") - pl.col("started")) / MICROSECONDS)
-        .alias("duration"),
-        pl.col("started").is_not_null().alias("scheduled"),
+    schedules = told.filter(of_schedule).join(last, on=["job", "task"])
+    placed = schedules.filter(time == pl.col("started")).group_by("job", "task").agg(row.max().alias("started_row"))
+    runs = last.join(placed, on=["job", "task"])
+    ends = told.filter(pl.col("type").is_in(codes.ends)).join(runs, on=["job", "task"])
+    after = (time > pl.col("started")) | ((time == pl.col("started")) & (row > pl.col("started_row")))
+    ended = (
+        ends.filter(after)
+        .group_by("job", "task")
+        .agg(time.min().alias("ended"), (time.max() > time.min()).alias("cut"))
     )
+    found = told.group_by("job", "task").agg(time.min().alias("first"), pl.col(keep).max())
+    return (
+        found.join(runs, on=["job", "task"], how="left")
+        .join(ended, on=["job", "task"], how="left")
+        .select(
+            *("job", "task", *keep),
+            (pl.col("first") / MICROSECONDS).alias("admission"),
+            ((pl.col("ended") - pl.col("started")) / MICROSECONDS).alias("duration"),
+            pl.col("started").is_not_null().alias("scheduled"),
+            pl.col("again").fill_null(value=False),
+            pl.col("cut").fill_null(value=False),
+        )
+    )
+
+
+def said_of_runs(tasks: pl.LazyFrame) -> list[str]:
+    """What is to be said of tasks that ran more than once, and of those that something ended while they waited."""
+    again, cut = tasks.select(pl.col("again").sum(), pl.col("cut").sum()).collect().row(0)
+    notes = []
+    if again:
+        notes.append(f"{counted(again, 'task')} ran more than once: the duration is that of the last run")
+    if cut:
+        waited = "ended once more, while waiting to run again: the duration is that of the run before"
+        notes.append(f"{counted(cut, 'task')} {waited}")
+    return notes
 
 
 def in_buckets(
@@ -90,21 +118,31 @@ REASONS = {
 
 
 def spooled(
-    job: Job, table: str, paths: Sequence[Path], read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]]
-) -> Path:
-    """All shards of a table, checked and typed, in one Parquet file; ``read`` tells how much of a shard it has read."""
+    job: Job,
+    table: str,
+    paths: Sequence[Path],
+    read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]],
+    *,
+    needed: bool,
+) -> Path | None:
+    """All shards of a table, checked and typed, in one Parquet file, with their ``row``.
+
+    ``read`` tells how much of a shard it has read. A table without rows is none, if it is not ``needed``.
+    """
 
     def frames() -> Iterator[pl.DataFrame]:
+        rows = 0
         for number, path in enumerate(paths):
 
             def advance(part: float, number: int = number) -> None:
                 job.tell(table, (number + part) / len(paths))
 
-            yield from read(path, advance)
+            for frame in read(path, advance):
+                yield frame.with_columns(pl.int_range(rows, rows + frame.height, dtype=pl.Int64).alias("row"))
+                rows += frame.height
 
     path = job.scratch / f"{table}.parquet"
-    spool(frames(), path, paths)
-    return path
+    return path if spool(frames(), path, paths, needed=needed) else None
 
 
 def constraint_texts(rows: pl.LazyFrame, operator: str, operators: Mapping[Any, str]) -> pl.LazyFrame:

@@ -6,6 +6,7 @@ biggest machine's.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import polars as pl
@@ -18,6 +19,8 @@ SUFFIXES = (".csv", ".csv.gz")
 TABLES = {"task_events": True, "task_constraints": False, "machine_events": False, "machine_attributes": False}
 CODES = events.Codes(schedule=1, ends=(2, 3, 4, 5, 6))
 ADD, REMOVE = 0, 1
+START = 1304290200.0
+"""Unix time of second 0: the trace begins at second 600, on 2011-05-01 at 19:00 EDT."""
 
 COLUMNS = {
     "task_events": (
@@ -71,11 +74,14 @@ def read(job: Job) -> Converted:
     """The trace's tasks as requests, its machines as hosts."""
     files = sources.find(job.sources, TABLES, SUFFIXES)
     read = [path for paths in files.values() for path in paths]
-    tables = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
+    spooled = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
+    tables = {name: path for name, path in spooled.items() if path is not None}
     of_jobs: dict[str, Path] = {name: tables[name] for name in ("task_events", "task_constraints") if name in tables}
     tasks, said = events.in_buckets(job, of_jobs, "task_events", _tasks)
     kept, dropped = output.drop(tasks, events.REASONS)
     job.classes.check(kept, "priority", "priority")
+    notes = [*output.start(job, START), *events.said_of_runs(kept)]
+    notes += [f"the files of {name} have no rows" for name in spooled if name not in tables]
     rows = kept.with_columns(
         job.classes.classes_of("priority").alias("class"),
         pl.col("different_machine").fill_null(value=False).alias("anti_affinity"),
@@ -83,7 +89,7 @@ def read(job: Job) -> Converted:
     dropped |= said
     count = output.write_requests(rows, job, ("job", "task"))
     if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read)
+        return Converted(count, 0, dropped, read, notes)
     found = events.machines(
         pl.read_parquet(tables["machine_events"]),
         pl.read_parquet(tables["machine_attributes"]) if "machine_attributes" in tables else None,
@@ -91,13 +97,18 @@ def read(job: Job) -> Converted:
         REMOVE,
     )
     hosts = output.write_machines(found.hosts, job)
+    notes += output.said_of_size(found.hosts, job)
     output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read)
+    return Converted(count, hosts, dropped | found.dropped, read, notes)
 
 
-def _spooled(job: Job, table: str, paths: list[Path]) -> Path:
+def _spooled(job: Job, table: str, paths: list[Path]) -> Path | None:
     columns, fields = COLUMNS[table], FIELDS[table]
-    return events.spooled(job, table, paths, lambda path, advance: read_csv(path, columns, fields, advance))
+
+    def read(path: Path, advance: Callable[[float], None]) -> Iterator[pl.DataFrame]:
+        return read_csv(path, columns, fields, advance)
+
+    return events.spooled(job, table, paths, read, needed=TABLES[table])
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:

@@ -15,7 +15,7 @@ import polars as pl
 
 from slacktide.inputs.traces import events, output, sources
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import Field, header_of, read_csv, read_json
+from slacktide.inputs.traces.tables import Field, header_of, is_empty, read_csv, read_json
 
 SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz")
 TABLES = {"instance_events": True, "collection_events": False, "machine_events": False, "machine_attributes": False}
@@ -78,13 +78,16 @@ def read(job: Job) -> Converted:
     """The trace's tasks as requests, its machines as hosts."""
     files = sources.find(job.sources, TABLES, SUFFIXES)
     read = [path for paths in files.values() for path in paths]
-    tables = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
+    spooled = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
+    tables = {name: path for name, path in spooled.items() if path is not None}
     of_jobs = {"instance_events": tables["instance_events"]}
     tasks, said = events.in_buckets(job, of_jobs, "instance_events", _tasks)
     reasons = {"instances of alloc sets": pl.col("collection_type") == ALLOC_SET} | events.REASONS
     kept, dropped = output.drop(tasks, reasons)
     dropped |= said
     job.classes.check(kept, "priority", "priority")
+    notes = [*output.start(job, None), *events.said_of_runs(kept)]
+    notes += [f"the files of {name} have no rows" for name in spooled if name not in tables]
     rows = kept.with_columns(job.classes.classes_of("priority").alias("class"))
     if "collection_events" in tables:
         users = (
@@ -95,7 +98,7 @@ def read(job: Job) -> Converted:
         rows = rows.join(users, on="job", how="left").with_columns(pl.col("anti_affinity").fill_null(value=False))
     count = output.write_requests(rows, job, ("job", "task"))
     if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read)
+        return Converted(count, 0, dropped, read, notes)
     attributes = None
     if "machine_attributes" in tables:
         attributes = pl.read_parquet(tables["machine_attributes"]).with_columns(
@@ -103,8 +106,9 @@ def read(job: Job) -> Converted:
         )
     found = events.machines(pl.read_parquet(tables["machine_events"]), attributes, ADD, REMOVE)
     hosts = output.write_machines(found.hosts, job)
+    notes += output.said_of_size(found.hosts, job)
     output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read)
+    return Converted(count, hosts, dropped | found.dropped, read, notes)
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -112,7 +116,7 @@ def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
     return _with_constraints(events.lifetimes(tables["instance_events"], CODES, keep))
 
 
-def _spooled(job: Job, table: str, paths: Sequence[Path]) -> Path:
+def _spooled(job: Job, table: str, paths: Sequence[Path]) -> Path | None:
     def read(path: Path, advance: Callable[[float], None]) -> Iterator[pl.DataFrame]:
         if path.name.endswith((".json", ".json.gz")):
             found = read_json(path, FIELDS[table], advance)
@@ -122,11 +126,13 @@ def _spooled(job: Job, table: str, paths: Sequence[Path]) -> Path:
             renamed = frame.rename({old: new for old, new in SHORT.items() if old in frame.columns})
             yield renamed.with_columns(pl.col(name).fill_null(0) for name in ZEROS if name in renamed.columns)
 
-    return events.spooled(job, table, paths, read)
+    return events.spooled(job, table, paths, read, needed=TABLES[table])
 
 
 def _from_csv(path: Path, fields: Sequence[Field], advance: object) -> Iterator[pl.DataFrame]:
     """A CSV export: nested columns under either spelling, those that are not there empty."""
+    if is_empty(path):
+        return
     having = header_of(path)
     named = {field.name: field.name.replace(".", "_") for field in fields if field.name not in having}
     there = [

@@ -50,7 +50,8 @@ NODES = (
 )
 REASONS = {
     "pods that never ran": pl.col("scheduled_time").is_null(),
-    "pods that ran for no time": pl.col("deletion_time") <= pl.col("scheduled_time"),
+    "pods that ran for less than a second, by which the list counts": pl.col("deletion_time")
+    <= pl.col("scheduled_time"),
 }
 
 
@@ -65,13 +66,17 @@ def read(job: Job) -> Converted:
     job.tell("nodes", 0.0)
     nodes = _nodes(files["nodes"][0], job)
     job.tell("pods", 0.0)
-    kept, dropped = output.drop(_table(files["pods"][0], PODS, job).lazy(), REASONS)
+    pods, repeated, notes = output.told_apart(_table(files["pods"][0], PODS, job).lazy(), ["name"], "pod")
+    pods, alive = output.still_there(pods, "deletion_time", job, "pod")
+    notes += [*alive, *output.start(job, None)]
+    kept, dropped = output.drop(pods, REASONS)
+    dropped = repeated | dropped
     job.classes.check(kept, "qos", "qos")
     count = output.write_requests(_requests(kept, job, nodes), job, ("name",))
     write_hosts(nodes, job.folder / output.ALL_HOSTS)
-    chosen, notes = _chosen(nodes, job)
+    chosen, of_nodes = _chosen(nodes, job)
     write_hosts(chosen, job.folder / output.HOSTS)
-    return Converted(count, len(chosen), dropped, read, notes)
+    return Converted(count, len(chosen), dropped, read, notes + of_nodes)
 
 
 def _table(path: Path, fields: Sequence[Field], job: Job) -> pl.DataFrame:
@@ -146,6 +151,7 @@ TRACE = Trace(
     "LS=gold,Guaranteed=gold,Burstable=silver,BE=bronze",
     (
         Parameter("capacity", "0.8", "part of the peak demand that the nodes drawn for hosts.parquet have, or all"),
+        output.last("alive"),
         Parameter("admission", "creation", "what counts as a pod's admission", choices=("creation", "scheduled")),
     ),
     read,

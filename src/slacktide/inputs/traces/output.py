@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from slacktide.errors import fail
+from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import peak
 from slacktide.inputs.read import read_workload
 from slacktide.inputs.rows import equal_hosts
@@ -20,7 +22,8 @@ from slacktide.inputs.write import write_hosts
 from slacktide.model import Hosts, ServiceClass
 
 WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS = "workload.parquet", "hosts.parquet", "all-hosts.parquet", "host-events.csv"
-FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, "manifest.json"})
+SETTINGS = "settings.toml"
+FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, SETTINGS, "manifest.json"})
 
 PIECE = 2_000_000
 """Requests that are sorted and written at once."""
@@ -46,7 +49,7 @@ def write_requests(rows: pl.LazyFrame, job: Job, order: Sequence[str]) -> int:
         for number, (low, high) in enumerate(pairwise(bounds)):
             job.tell("sorting and writing", number / len(bounds))
             inside = (pl.col("admission") >= low) & (pl.col("admission") < high)
-            piece = table.filter(inside).sort("admission", *order).select(kept).collect()
+            piece = table.filter(inside).sort("admission", *order, maintain_order=True).select(kept).collect()
             if piece.height:
                 ids = pl.Series("id", np.arange(done, done + piece.height, dtype=np.int64))
                 yield piece.insert_column(0, ids)
@@ -107,6 +110,74 @@ def write_host_events(events: Iterable[tuple[float, str, str]], folder: Path) ->
         text = "".join(f"{repr(time).removesuffix('.0')},{host},{event}\n" for time, host, event in rows)
         (folder / HOST_EVENTS).write_text("time,host,event\n" + text, encoding="utf-8")
     return len(rows)
+
+
+def said_of_size(hosts: Hosts, job: Job) -> list[str]:
+    """What is to be said of the requests just written of which an instance is larger than every one of the hosts."""
+    rows = pl.scan_parquet(job.folder / WORKLOAD)
+    places = {name if name in ("cpu", "memory") else f"resource:{name}": i for i, name in enumerate(hosts.resources)}
+    asked = [
+        name for name in rows.collect_schema().names() if name in ("cpu", "memory") or name.startswith("resource:")
+    ]
+    shapes = np.unique(hosts.capacity, axis=0).tolist()
+    fits = pl.any_horizontal(
+        pl.all_horizontal(pl.col(name).fill_null(0) <= (shape[places[name]] if name in places else 0) for name in asked)
+        for shape in shapes
+    )
+    large = rows.select((~fits).sum()).collect().item()
+    return [f"{counted(large, 'request')} larger than every host: they find no place"] if large else []
+
+
+def start(job: Job, second_0: float | None) -> list[str]:
+    """Writes settings in which ``simulation.epoch`` is the instant of second 0 (Unix time), and says so.
+
+    None: nobody knows it, which is said.
+    """
+    if second_0 is None:
+        return ["nobody knows when second 0 was: hours and calendars of classes see simulation.epoch"]
+    text = datetime.fromtimestamp(second_0, UTC).isoformat().replace("+00:00", "Z")
+    (job.folder / SETTINGS).write_text(f'[simulation]\nepoch = "{text}"\n', encoding="utf-8")
+    return [f"second 0 was {text}: --config {SETTINGS}, or --set simulation.epoch={text}, tells hours and calendars"]
+
+
+def last(usual: str) -> Parameter:
+    """The parameter of every reader whose trace says when lives end."""
+    told = "what ends at the trace's last instant: still there then (alive), or over (ended)"
+    return Parameter("last", usual, told, choices=("alive", "ended"))
+
+
+def still_there(rows: pl.LazyFrame, column: str, job: Job, noun: str) -> tuple[pl.LazyFrame, list[str]]:
+    """The rows, without an end in ``column`` where it is the trace's last one and the parameter ``last`` says alive.
+
+    The end of the trace is not the end of a life: who wrote it down at its last instant wrote that.
+    """
+    latest = rows.select(pl.col(column).max()).collect().item()
+    if latest is None:
+        return rows, []
+    number = rows.select((pl.col(column) == latest).sum()).collect().item()
+    who = f"{counted(number, noun)} with an end at the trace's last instant"
+    if job.values["last"] == "ended":
+        return rows, [f"{who}, taken for one: --set last=alive takes them for still there"] if number > 1 else []
+    cut = rows.with_columns(pl.when(pl.col(column) != latest).then(column).alias(column))
+    return cut, [f"{who}: taken for still there, without an end (--set last=ended: over)"]
+
+
+def told_apart(rows: pl.LazyFrame, key: Sequence[str], noun: str) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
+    """The rows without those that are there a second time, how many these were, and what is to be said.
+
+    ``key`` names whose life a row is. Rows of one key that differ are several lives, as of a machine started again.
+    """
+    once = rows.unique(maintain_order=True)
+    number = pl.len()
+    repeated = rows.select(number).collect().item() - once.select(number).collect().item()
+    again = once.group_by(key).agg(number.alias("lives")).filter(pl.col("lives") > 1).select(number).collect().item()
+    notes = [f"{counted(again, noun)} with several rows that differ: each row is a request"] if again else []
+    return once, {"rows that are there a second time": repeated}, notes
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 job``, ``1,200 jobs``."""
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def drop(rows: pl.LazyFrame, reasons: Mapping[str, pl.Expr]) -> tuple[pl.LazyFrame, dict[str, int]]:

@@ -27,12 +27,14 @@ INSTANCES = 100_000_000
 """Of one request at the most (docs/formats.md)."""
 USED = {
     "job_number": Field("job_number", "whole", least=0),
-    "submit_time": Field("submit_time", "number", least=0, most=LONGEST),
+    "submit_time": Field("submit_time", "number", least=-1, most=LONGEST),
+    "wait_time": Field("wait_time", "number", least=-1, most=LONGEST),
     "run_time": Field("run_time", "number", least=-1, most=LONGEST),
     "allocated_processors": Field("allocated_processors", "whole", least=-1, most=INSTANCES),
     "used_memory": Field("used_memory", "number", least=-1),
     "requested_processors": Field("requested_processors", "whole", least=-1, most=INSTANCES),
     "requested_memory": Field("requested_memory", "number", least=-1),
+    "status": Field("status", "whole", least=-1),
     "user_id": Field("user_id", "whole", least=-1),
     "group_id": Field("group_id", "whole", least=-1),
     "queue": Field("queue", "whole", least=-1),
@@ -40,8 +42,20 @@ USED = {
 }
 GIB = 2.0**20
 """KiB in a GiB."""
+LATEST = 253402300800
+"""Unix time of the year 10000, which no log reaches."""
+BRIEF = 0.25
+"""Seconds that a job of run time 0 runs: times are rounded, so it ran for less than half a second."""
+CANCELLED = 5
+"""The status of jobs that were cancelled: with a run time of 0, before they ran."""
+PARTS = (2, 3, 4)
+"""Statuses of lines that are no jobs but what one did between two checkpoints; a line of status 0 or 1 sums it up."""
+_SHORT = pl.col("run_time") == 0
+_CANCELLED = _SHORT & (pl.col("status") == CANCELLED)
 REASONS = {
-    "jobs that did not run, or for an unknown time": pl.col("run_time") <= 0,
+    "lines of parts of jobs that were checkpointed": pl.col("part") & pl.col("summed_up"),
+    "lines of parts of jobs for which no line sums them up": pl.col("part"),
+    "jobs that did not run, or for an unknown time": (pl.col("run_time") < 0) | _CANCELLED,
     "jobs with an unknown number of processors": pl.col("processors") < 1,
 }
 
@@ -52,7 +66,10 @@ def read(job: Job) -> Converted:
     header: dict[str, str] = {}
     spooled = job.scratch / "jobs.parquet"
     spool(_frames(path, header, job), spooled, [path], "at least one job")
-    jobs = pl.scan_parquet(spooled).with_columns(
+    lines, repeated, notes = _jobs(pl.scan_parquet(spooled))
+    lines, alive = output.still_there(lines, "end", job, "job")
+    notes += [*alive, *_start(header, job)]
+    jobs = lines.with_columns(
         processors=pl.when(pl.col("requested_processors") > 0)
         .then("requested_processors")
         .otherwise("allocated_processors"),
@@ -61,6 +78,7 @@ def read(job: Job) -> Converted:
         .otherwise(pl.max_horizontal(pl.col("used_memory"), pl.lit(0.0))),
     )
     kept, dropped = output.drop(jobs, REASONS)
+    dropped = repeated | dropped
     by = str(job.values["by"])
     job.classes.check(kept, by, by)
     alone = job.values["shape"] == "one"
@@ -68,18 +86,44 @@ def read(job: Job) -> Converted:
     rows = kept.select(
         "job_number",
         pl.col("submit_time").alias("admission"),
-        pl.col("run_time").alias("duration"),
+        pl.when(pl.col("end").is_not_null()).then(pl.when(_SHORT).then(BRIEF).otherwise("run_time")).alias("duration"),
         each.cast(pl.Float64).alias("cpu"),
         (each * pl.col("kib") / GIB).alias("memory"),
         job.classes.classes_of(by).alias("class"),
-        pl.col("user_id").alias("user"),
+        pl.when(pl.col("user_id") > 0).then("user_id").alias("user"),
         *(() if alone else (pl.lit("batch").alias("kind"), *_all_at_once("processors"))),
     )
     count = output.write_requests(rows, job, ("job_number",))
-    unknown = kept.select((pl.col("kib") <= 0).sum()).collect().item()
-    notes = [f"{unknown} jobs of unknown memory demand none"] if unknown else []
+    brief = kept.select(_SHORT.sum()).collect().item()
+    if brief:
+        notes.append(f"{output.counted(brief, 'job')} of run time 0, less than half a second: {BRIEF:g} s are taken")
+    notes += _unknown(kept, by)
     most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
     return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
+
+
+def _unknown(jobs: pl.LazyFrame, by: str) -> list[str]:
+    """What is to be said of what the log does not say: 0 and -1 of memory and users, -1 of what classes come from."""
+    found = jobs.select(memory=pl.col("kib") <= 0, user=pl.col("user_id") <= 0, by=pl.col(by) < 0).sum().collect()
+    memory, user, mapped = found.row(0)
+    said = {
+        "memory: none is demanded": memory,
+        "user: they have none": user,
+        f"{by}: their class is what --map says of -1": mapped,
+    }
+    return [f"{output.counted(number, 'job')} of unknown {what}" for what, number in said.items() if number]
+
+
+def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
+    """The lines, each told whether it is a part of a job, without those that are there a second time."""
+    marked = lines.with_columns(part=pl.col("status").is_in(PARTS))
+    whole, parts = marked.filter(~pl.col("part")), marked.filter("part")
+    once, repeated, notes = output.told_apart(whole, ["job_number"], "job number")
+    summed_up = once.select("job_number").unique().with_columns(summed_up=pl.lit(value=True))
+    told = pl.concat([once, parts]).join(summed_up, on="job_number", how="left")
+    ran = pl.when(~pl.col("part") & (pl.col("run_time") >= 0)).then("run_time")
+    told = told.with_columns(end=pl.col("submit_time") + pl.max_horizontal(pl.col("wait_time"), pl.lit(0.0)) + ran)
+    return told.with_columns(pl.col("summed_up").fill_null(value=False)), repeated, notes
 
 
 def _all_at_once(column: str) -> tuple[pl.Expr, pl.Expr]:
@@ -109,20 +153,41 @@ def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> 
             lines.append(number)
             cells.append(parts)
     rows = pl.DataFrame(cells, schema=dict.fromkeys(NAMES, pl.String), orient="row")
-    return checked(rows, list(USED.values()), lines, problems)
+    jobs = checked(rows, list(USED.values()), lines, problems)
+    for place in jobs.select((pl.col("submit_time") < 0) & ~pl.col("status").is_in(PARTS)).to_series().arg_true():
+        problems.add(lines[place], "submit_time", cells[place][1], "a number, 0 or more: only parts of a job have none")
+    problems.raise_if_any()
+    return jobs
 
 
 def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
-    """Equal hosts: MaxNodes of MaxProcs / MaxNodes processors, unless parameters say otherwise."""
+    """MaxNodes hosts that have MaxProcs processors together, as equal as can be, unless parameters say otherwise."""
     processors, nodes = (_count(header.get(name, "")) for name in ("MaxProcs", "MaxNodes"))
+    if processors and nodes > processors:
+        notes.append(f"MaxNodes is {nodes:,}, more than MaxProcs: {processors:,} hosts have a processor each")
+        nodes = processors
     count = int(job.values["hosts"]) or nodes or processors
-    cores = float(job.values["host_cores"]) or (max(processors // nodes, 1) if processors and nodes else 1.0)
+    own = float(job.values["host_cores"])
+    each, more = divmod(processors, count) if processors and count and not own else (0, 0)
+    cores = own or max(each, 1)
     memory = float(job.values["host_memory"])
     if not memory:
-        memory = max(most * (1.0 if job.values["shape"] == "one" else cores), 1.0)
+        memory = max(most * (1.0 if job.values["shape"] == "one" else cores + (more > 0)), 1.0)
         notes.append(f"the log says nothing of hosts' memory: each has {memory:g} GiB, enough for the largest jobs")
     hosts = output.uniform_hosts(job, count, {"cpu": cores, "memory": memory})
+    if more:
+        hosts.capacity[:more, 0] += 1.0
+        notes.append(f"{processors:,} processors on {count:,} hosts: {more:,} of them have one more than the others")
+    notes += output.said_of_size(hosts, job)
     return output.write_machines(hosts, job)
+
+
+def _start(header: dict[str, str], job: Job) -> list[str]:
+    """When the log began, and in which time zone its users live."""
+    unix = _count(header.get("UnixStartTime", ""))
+    notes = output.start(job, float(unix) if 0 < unix < LATEST else None)
+    said = [f"{name}: {header[name]}" for name in ("StartTime", "TimeZoneString", "TimeZone") if header.get(name)]
+    return [*notes, f"the log says {', '.join(said)}"] if said else notes
 
 
 def _count(text: str) -> int:
@@ -142,8 +207,9 @@ TRACE = Trace(
         Parameter(
             "shape", "instances", "a job as instances of one processor, or one of all", choices=("instances", "one")
         ),
+        output.last("ended"),  # a log is written of jobs that ended
         Parameter("hosts", 0, "how many hosts; 0: MaxNodes of the header, else as many as the peak demand takes"),
-        Parameter("host_cores", 0.0, "processors of a host; 0: MaxProcs / MaxNodes"),
+        Parameter("host_cores", 0.0, "processors of a host; 0: all have MaxProcs together"),
         Parameter("host_memory", 0.0, "GiB of a host; 0: enough for the largest jobs"),
     ),
     read,

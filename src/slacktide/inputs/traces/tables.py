@@ -92,12 +92,13 @@ def read_csv(
     """The fields of a CSV file (``.gz`` or not), some rows at a time.
 
     ``columns`` names the columns of a file without a header; ``None``: its first line does. Raises
-    :class:`InputError` at the end of the first batch in which something is broken.
+    :class:`InputError` at the end of the first batch in which something is broken. A file without a byte has no rows.
     """
     import pyarrow as pa
     import pyarrow.csv as pc
 
-    check_readable(path)
+    if is_empty(path):
+        return
     _check_text(path)
     names = list(columns) if columns is not None else _header(path, fields)
     short: list[Any] = []
@@ -173,11 +174,16 @@ def batches_of_lines(path: Path, advance: Advance) -> Iterator[tuple[int, list[b
 
 
 def spool(
-    frames: Iterable[pl.DataFrame], path: Path, sources: Sequence[Path], expected: str = "at least one row"
-) -> None:
-    """Writes frames of one schema behind each other into a Parquet file.
+    frames: Iterable[pl.DataFrame],
+    path: Path,
+    sources: Sequence[Path],
+    expected: str = "at least one row",
+    *,
+    needed: bool = True,
+) -> bool:
+    """Writes frames of one schema behind each other into a Parquet file, and says whether there were any.
 
-    Raises :class:`InputError` naming the sources and what is ``expected`` where there are none.
+    Raises :class:`InputError` naming the sources and what is ``expected`` where there are none and some are needed.
     """
     import pyarrow.parquet as pq
 
@@ -191,8 +197,20 @@ def spool(
     finally:
         if writer is not None:
             writer.close()
-    if writer is None:
+    if writer is None and needed:
         raise fail(", ".join(map(str, sources[:3])), expected, value="none")
+    return writer is not None
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a file has no byte, unpacked: an empty shard of a table."""
+    check_readable(path)
+    opener = gzip.open if path.suffix == ".gz" else open
+    try:
+        with opener(path, "rb") as file:
+            return not file.read(1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise fail(path, "a complete CSV file", value=str(error)) from error
 
 
 def header_of(path: Path) -> list[str]:
