@@ -60,7 +60,7 @@ def measured(approach: str, policy: str, factor: float, seed: int, folder: Path)
         for at, (row, delay) in enumerate(zip(first, wait, strict=True))
     ]
     words = ["--preset", POLICIES[policy], *(word for one in settings(policy, factor) for word in ("--set", one))]
-    times = live(Scene(5, CLASSES, bodies, END_SECONDS), words, factor, folder)
+    times = live(Scene(5, CLASSES, bodies, END_SECONDS, node_cpu="7500m", node_memory="7680Mi"), words, factor, folder)
     (folder / "times.json").write_text(json.dumps(times))
 
 

@@ -22,7 +22,6 @@ from slacktide.lab import Binaries, ControlPlane
 
 CPU, MEMORY = "375m", "384Mi"
 """Of a pod."""
-NODE_CPU, NODE_MEMORY = "3750m", "3840Mi"
 
 
 @dataclass(frozen=True)
@@ -33,6 +32,8 @@ class Scene:
     classes: Sequence[tuple[str, float, int]]
     deployments: Sequence[dict[str, Any]]
     seconds: float = 3600.0
+    node_cpu: str = "3750m"
+    node_memory: str = "3840Mi"
 
 
 def delays(count: int, seed: int, factor: float, median: float, sigma: float) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -83,7 +84,7 @@ def live(scene: Scene, words: Sequence[str], factor: float, folder: Path) -> dic
     plane.start(guarded=True)
     try:
         plane.install()
-        plane.create_nodes(scene.nodes, cpu=NODE_CPU, memory=NODE_MEMORY, pods=110)
+        plane.create_nodes(scene.nodes, cpu=scene.node_cpu, memory=scene.node_memory, pods=110)
         for one in scene.classes:
             plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(*one))
         account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
