@@ -159,7 +159,7 @@ def completed(line: str) -> list[str]:
     [
         ("slacktide sim", ["simulate"]),
         ("slacktide simulate --policy pri", ["priority"]),
-        ("slacktide plan --policy pub", ["published"]),
+        ("slacktide plan --policy pub", ["published", "published-tuned"]),
         ("slacktide generate validation-", ["validation-1", "validation-2", "validation-3"]),
         ("slacktide generate cell --set hos", ["hosts="]),
         (
