@@ -182,8 +182,8 @@ MUTANTS = (
     Mutant(
         "a victim is evicted for a place that is still kept",
         EVICTION,
-        "        if self.is_wanted(decision):\n            self.listener.begins(victim.uid)  #",
-        "        if True:\n            self.listener.begins(victim.uid)  #",
+        "nomination is not None and nomination.decision is decision and self.leading()",
+        "self.leading()",
     ),
     Mutant(
         "a victim that is not evicted stays in the books",
