@@ -12,6 +12,7 @@ from simulated.replica import Replica
 from simulated.world import NODE_STRIKES, STRIKES, Part, World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
+OVERLOADED, LONG_OVERLOAD = 0.5, 20.0
 STRIKING, MOMENT = 0.05, 0.06
 NODE_STRIKING, NODE_MOMENT = 0.02, 2.0
 
@@ -26,7 +27,7 @@ class Incidents:
             (3, self.kill), (1, self.stop), (4, self.freeze), (4, self.cut), (1, self.cut_all), (3, self.end_watch),
             (3, self.silence_watch), (3, self.expire_watch), (3, self.break_watches), (2, self.compact),
             (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
-            (4, self.cut_off_lease),
+            (4, self.cut_off_lease), (3, self.overload),
         )  # fmt: skip
         self._nodes = 0
         self._subject = ""
@@ -48,7 +49,8 @@ class Incidents:
 
     def heal(self) -> None:
         """Nothing fails any more, and what is broken is mended."""
-        self._world.invariants.chosen = self._world.invariants.told_to_go = lambda _: None
+        self._world.invariants.chosen = lambda _: None
+        self._world.invariants.told_to_go = lambda _: None
         self._world.weather.clear()
         for one in self._world.replicas:
             one.thaw()
@@ -115,6 +117,12 @@ class Incidents:
         wire.leaseless = True
         seconds = self._chance.between(self._subject, 1.0, LONG_CUT)
         self._world.loop.call_later(seconds, setattr, wire, "leaseless", False)
+
+    def overload(self) -> None:
+        """The API server has no time for many a request, but for those about leases."""
+        self._world.weather.overloaded = OVERLOADED
+        seconds = self._chance.between(self._subject, 1.0, LONG_OVERLOAD)
+        self._world.loop.call_later(seconds, setattr, self._world.weather, "overloaded", 0.0)
 
     def step_clock(self) -> None:
         wire = self._one().wire
