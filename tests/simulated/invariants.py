@@ -9,7 +9,7 @@ from simulated.agents import NODES, PODS, is_over, on_node, owner_of, room, take
 from simulated.api_model import Answer, Request
 from simulated.loop import Actor
 from simulated.network import Wire
-from simulated.pod_model import is_true, selects
+from simulated.pod_model import is_true, seconds_of, selects
 from simulated.resources import BY_NAME, Json, Target, target_of
 from simulated.store import Change, Store
 from slacktide.engine.core.types import Decision
@@ -47,8 +47,8 @@ class Invariants:
         self._victims: set[str] = set()
         self._deciders: dict[str, Replica] = {}
         """Who has decided, by the name of its process."""
-        self._delivered: dict[str, float] = {}
-        """What ledgers said last that workloads had, in good seconds by UID."""
+        self._delivered: dict[str, tuple[float, float]] = {}
+        """What ledgers said last that workloads had, by UID: as of when, and good seconds."""
         store.followers.append(self.see)
 
     def finding(self, text: str) -> None:
@@ -134,14 +134,15 @@ class Invariants:
             self._is_told_to_go(body, before)
 
     def _forgets_nothing(self, change: Change) -> None:
-        """What a workload has had it keeps, whoever leads."""
+        """What a workload has had it keeps, whoever leads. A write that was given up may arrive after a later one."""
         status = change.body.get("status", {})
         uid, good = status.get("target", {}).get("uid"), status.get("goodSeconds")
         if uid is None or good is None:
             return
-        if (before := self._delivered.get(uid, 0.0)) > good + BLIND_SECONDS:
+        at, (told, before) = seconds_of(status["at"]), self._delivered.get(uid, (0.0, 0.0))
+        if before > good + BLIND_SECONDS and at >= told:
             self.finding(f"the ledger {change.key[1]} falls from {before:.1f} good seconds to {good:.1f}")
-        self._delivered[uid] = good
+        self._delivered[uid] = at, good
 
     def _has_room(self, name: str, node: str) -> None:
         found = self.store.get("nodes", "", node)

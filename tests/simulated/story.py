@@ -25,8 +25,11 @@ CALM_SECONDS = 130.0
 """So long nothing happens when all is settled: then it must be settled still."""
 STUCK_SECONDS = 240.0
 """Under one leader nobody waits for so long beside room that he could have, whatever fails meanwhile."""
-CALM, CALM_PAUSE = 0.3, 500.0
-"""So many stories have few incidents, that leaders last; seconds between these."""
+CALM, CALM_PAUSE, ROOMY = 0.3, 500.0, 4
+"""So many stories have few incidents, that leaders last, and so many times as much room, that nobody waits but who was
+forgotten; seconds between incidents."""
+NOTED = 0.3
+"""In so many stories users annotate pods that wait."""
 
 
 @dataclass(frozen=True)
@@ -52,16 +55,19 @@ def scaled(factor: float) -> Weather:
 
 async def _play(world: World) -> None:
     chance = world.chance
+    is_calm = chance.happens("calm", CALM)
     for number in range(chance.whole("story", 2, 4)):
-        world.make_node(f"node-{number}", chance.whole("story", 2, 6))
+        world.make_node(f"node-{number}", chance.whole("story", 2, 6) * (ROOMY if is_calm else 1))
     users = Users(world, chance.between("story", 5.0, 25.0))
     for _ in range(chance.whole("story", 1, 4)):
         users.does(users.deploy)
     pause = chance.between("story", 8.0, 80.0)
-    incidents = Incidents(world, CALM_PAUSE if chance.happens("calm", CALM) else pause)
+    incidents = Incidents(world, CALM_PAUSE if is_calm else pause)
     patience = Patience(world)
     world.start()
     at_work = [asyncio.create_task(users.run()), asyncio.create_task(incidents.run())]
+    if chance.happens("notes in a story", NOTED):
+        at_work.append(asyncio.create_task(users.write_notes()))
     for _ in range(ceil(world.cut.faults_seconds / LOOK_SECONDS)):
         await asyncio.sleep(LOOK_SECONDS)
         patience.look()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextvars import Context
 
@@ -15,6 +16,7 @@ from simulated.world import (
     MEDDLES,
     NAMESPACE,
     NODE_LABEL,
+    NOTES,
     REGRET,
     Part,
     World,
@@ -29,6 +31,7 @@ SIZES = (250, 500, 500, 1000, 1500)
 MOST_WORKLOADS = 7
 MEDDLING = 0.3
 REGRETS, REGRETTED_SECONDS = 0.15, 4.0
+NOTES_SECONDS = 60.0
 
 
 class Users:
@@ -67,6 +70,15 @@ class Users:
         found = next((one for one in self._world.store.every("pods") if one["metadata"]["uid"] == uid), None)
         if found is not None:
             remove(self._world.api, "pods", found, 0)
+
+    async def write_notes(self) -> None:
+        """Until cancelled: now and then somebody annotates all pods that wait."""
+        for number in itertools.count():
+            await asyncio.sleep(self._chance.of("notes").expovariate(1.0 / NOTES_SECONDS))
+            for pod in self._world.store.every("pods") if self._world.has(NOTES) else ():
+                if not pod["spec"].get("nodeName"):
+                    note = {"annotations": {**pod["metadata"].get("annotations", {}), "note": str(number)}}
+                    self._world.store.write(BY_NAME["pods"], {**pod, "metadata": pod["metadata"] | note})
 
     async def run(self) -> None:
         """Until cancelled."""
