@@ -42,6 +42,8 @@ class Request(NamedTuple):
     query: Mapping[str, str] = {}
     body: bytes = b""
     content_type: str = "application/json"
+    agent: str = ""
+    """Who says to have sent it: by this it is noted who wrote a field."""
 
 
 class Answer(NamedTuple):
@@ -96,7 +98,8 @@ class ApiModel:
         if method == "PUT" and has_name:
             return 200, self._said(target.resource, self._replace(target, body))
         if method == "PATCH" and has_name:
-            return self._patch(target, body, kind_of(request.content_type), request.query.get("fieldManager", ""))
+            manager = request.query.get("fieldManager", request.agent)
+            return self._patch(target, body, kind_of(request.content_type), manager)
         if method == "DELETE" and has_name and not target.sub:
             return 200, encode(self.delete(target, body))
         raise Refused(405, "the server does not allow this method on the requested resource")
@@ -211,9 +214,9 @@ class ApiModel:
             return 200, self._said(resource, done)
         before = self._found(target)
         changed = (merged if kind == MERGE else strategic)(before, patch)
-        return 200, self._said(resource, self._update(target, before, changed))
+        return 200, self._said(resource, self._update(target, before, changed, manager))
 
-    def _update(self, target: Target, before: Json, body: Json) -> Json:
+    def _update(self, target: Target, before: Json, body: Json, manager: str = "") -> Json:
         """``body``, of which nothing but a copy of its metadata is changed, may share parts with what is kept."""
         body = {**body, "metadata": dict(body["metadata"])}
         resource, old, metadata = target.resource, before["metadata"], body["metadata"]
@@ -226,6 +229,8 @@ class ApiModel:
         body = {"apiVersion": resource.version, "kind": resource.kind, **body}
         if target.sub == "status":
             body = {**before, "metadata": dict(old), "status": body.get("status", {})}
+            if resource.plural == "pods":
+                pod_model.note_nominator(before, body, manager)
         elif resource.status:
             body["status"] = before.get("status", {})
         if resource.plural == "pods" and target.sub != "status":

@@ -9,10 +9,12 @@ from contextvars import Context
 from functools import partial
 
 from simulated.replica import Replica
-from simulated.world import STRIKES, Part, World
+from simulated.world import NODE_STRIKES, STRIKES, Part, World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
+OVERLOADED, LONG_OVERLOAD = 0.5, 20.0
 STRIKING, MOMENT = 0.05, 0.06
+NODE_STRIKING, NODE_MOMENT = 0.02, 2.0
 
 
 class Incidents:
@@ -25,14 +27,14 @@ class Incidents:
             (3, self.kill), (1, self.stop), (4, self.freeze), (4, self.cut), (1, self.cut_all), (3, self.end_watch),
             (3, self.silence_watch), (3, self.expire_watch), (3, self.break_watches), (2, self.compact),
             (3, self.fail_node), (1, self.lose_node), (1, self.step_clock),
-            (4, self.cut_off_lease),
+            (4, self.cut_off_lease), (3, self.overload),
         )  # fmt: skip
         self._nodes = 0
         self._subject = ""
 
     async def run(self) -> None:
         """Until cancelled."""
-        self._world.invariants.chosen = self.strike
+        self._world.invariants.chosen, self._world.invariants.told_to_go = self.strike, self.strike_node
         draw = self._chance.of("incidents")
         weights = [weight for weight, _ in self._kinds]
         for number in itertools.count():
@@ -48,6 +50,7 @@ class Incidents:
     def heal(self) -> None:
         """Nothing fails any more, and what is broken is mended."""
         self._world.invariants.chosen = lambda _: None
+        self._world.invariants.told_to_go = lambda _: None
         self._world.weather.clear()
         for one in self._world.replicas:
             one.thaw()
@@ -72,6 +75,12 @@ class Incidents:
             act = self._chance.one_of("strikes", acts)
             wait = MOMENT * self._chance.between("strikes", 0.0, 1.0) ** 2  # most is sent at once
             self._world.loop.call_later(wait, self._as, "strikes", act, context=Context())
+
+    def strike_node(self, name: str) -> None:
+        """Somebody was evicted from a node: now and then it fails before that one has gone."""
+        if self._world.has(NODE_STRIKES) and self._chance.happens("node strikes", NODE_STRIKING):
+            wait = self._chance.between("node strikes", 0.0, NODE_MOMENT)
+            self._world.loop.call_later(wait, self._as, "node strikes", partial(self._fail, name), context=Context())
 
     def kill(self) -> None:
         self._one().kill()
@@ -108,6 +117,12 @@ class Incidents:
         wire.leaseless = True
         seconds = self._chance.between(self._subject, 1.0, LONG_CUT)
         self._world.loop.call_later(seconds, setattr, wire, "leaseless", False)
+
+    def overload(self) -> None:
+        """The API server has no time for many a request, but for those about leases."""
+        self._world.weather.overloaded = OVERLOADED
+        seconds = self._chance.between(self._subject, 1.0, LONG_OVERLOAD)
+        self._world.loop.call_later(seconds, setattr, self._world.weather, "overloaded", 0.0)
 
     def step_clock(self) -> None:
         wire = self._one().wire
@@ -148,14 +163,21 @@ class Incidents:
     # -- nodes -----------------------------------------------------------------------------------------------------
 
     def _node(self) -> str | None:
-        names = sorted(name for _, name in self._world.store.objects["nodes"])
-        up = [one for one in names if one not in self._world.kubelets.down]
+        up = self._up()
         return self._chance.one_of(self._subject, up) if len(up) > 1 else None
+
+    def _up(self) -> list[str]:
+        names = sorted(name for _, name in self._world.store.objects["nodes"])
+        return [one for one in names if one not in self._world.kubelets.down]
 
     def fail_node(self) -> None:
         """It comes back under its name."""
         name = self._node()
         if name is not None:
+            self._fail(name)
+
+    def _fail(self, name: str) -> None:
+        if len(self._up()) > 1 and name in self._up():
             self._world.kubelets.fail(name)
             seconds = self._chance.between(self._subject, 5.0, 500.0)
             self._world.loop.call_later(seconds, self._come_back, name)

@@ -9,14 +9,17 @@ from simulated.agents import NODES, PODS, is_over, on_node, owner_of, room, take
 from simulated.api_model import Answer, Request
 from simulated.loop import Actor
 from simulated.network import Wire
-from simulated.pod_model import is_true, selects
-from simulated.resources import Json, target_of
+from simulated.pod_model import is_true, seconds_of, selects
+from simulated.resources import BY_NAME, Json, Target, target_of
 from simulated.store import Change, Store
 from slacktide.engine.core.types import Decision
 
 if TYPE_CHECKING:
     from simulated.replica import Replica
 
+LEDGERS = BY_NAME["availabilities"]
+BLIND_SECONDS = 30.0
+"""What a new leader may not know of what happened since the last one wrote a ledger."""
 LEASE = ("slacktide-system", "slacktide")
 FREE = ("leases", "events")
 """What a replica may write that does not lead."""
@@ -33,11 +36,19 @@ class Invariants:
         """Hears of each pod, by namespace and name, about which a binding or an eviction has just left a process."""
         self.chosen: Callable[[Replica], None] = lambda _: None
         """Hears of each replica that has just decided."""
+        self.preempting: Callable[[Decision], None] = lambda _: None
+        """Hears of each decision for which somebody has to go."""
+        self.told_to_go: Callable[[str], None] = lambda _: None
+        """Hears of the node of each pod that has just been evicted."""
         self.drained: set[str] = set()
         """UIDs of pods that a user evicts."""
         self._decided: set[tuple[str, str]] = set()
         """Pods and the nodes that a leader chose for them: a later one may carry that out."""
         self._victims: set[str] = set()
+        self._deciders: dict[str, Replica] = {}
+        """Who has decided, by the name of its process."""
+        self._delivered: dict[str, tuple[float, float]] = {}
+        """What ledgers said last that workloads had, by UID: as of when, and good seconds."""
         store.followers.append(self.see)
 
     def finding(self, text: str) -> None:
@@ -51,6 +62,9 @@ class Invariants:
         self.chosen(replica)
         self._decided.add((decision.uid, decision.host))
         self._victims.update(victim.uid for victim in decision.victims)
+        self._deciders[replica.identity] = replica
+        if decision.victims:
+            self.preempting(decision)
 
     # -- what it sends ---------------------------------------------------------------------------------------------
 
@@ -66,8 +80,20 @@ class Invariants:
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != actor.name:
             self.finding(f"{actor.name} sends {request.method} {request.path} while {holder or 'nobody'} has the lease")
+        if target.sub == "eviction":
+            self._is_for_a_place(actor, target)
         if target.sub in ("binding", "eviction"):
             self.acted(target.namespace, target.name)
+
+    def _is_for_a_place(self, actor: Actor, target: Target) -> None:
+        """Whoever is evicted has to go for a place that is still kept."""
+        pod, decider = self.store.get("pods", target.namespace, target.name), self._deciders.get(actor.name)
+        if pod is None or decider is None or decider.scheduler is None:
+            return
+        kept = [one.decision for one in decider.scheduler.nominations.values()]
+        uid = pod["metadata"]["uid"]
+        if uid in self._victims and not any(victim.uid == uid for one in kept for victim in one.victims):
+            self.finding(f"{actor.name} evicts {target.name} ({uid}) for a place that nobody waits for any more")
 
     def arrives(self, actor: Actor, request: Request, answer: Answer) -> None:
         """A request was carried out."""
@@ -80,8 +106,9 @@ class Invariants:
             uid, node = pod["metadata"]["uid"], pod["spec"]["nodeName"]
             if (uid, node) not in self._decided:
                 self.finding(f"{actor.name} binds {target.name} ({uid}) to {node}, which nobody has decided")
-        elif target.sub == "eviction":
+        elif target.sub == "eviction" and pod is not None:
             self.evictions += 1
+            self.told_to_go(pod["spec"].get("nodeName", ""))
 
     # -- what is ---------------------------------------------------------------------------------------------------
 
@@ -89,6 +116,8 @@ class Invariants:
         """Something was written."""
         if change.resource is NODES:
             return
+        if change.resource is LEDGERS:
+            self._forgets_nothing(change)
         if change.resource is not PODS:
             return
         body, before = change.body, change.before or {}
@@ -103,6 +132,17 @@ class Invariants:
         evicted = _evicted(body)
         if evicted and not _evicted(before):
             self._is_told_to_go(body, before)
+
+    def _forgets_nothing(self, change: Change) -> None:
+        """What a workload has had it keeps, whoever leads. A write that was given up may arrive after a later one."""
+        status = change.body.get("status", {})
+        uid, good = status.get("target", {}).get("uid"), status.get("goodSeconds")
+        if uid is None or good is None:
+            return
+        at, (told, before) = seconds_of(status["at"]), self._delivered.get(uid, (0.0, 0.0))
+        if before > good + BLIND_SECONDS and at >= told:
+            self.finding(f"the ledger {change.key[1]} falls from {before:.1f} good seconds to {good:.1f}")
+        self._delivered[uid] = at, good
 
     def _has_room(self, name: str, node: str) -> None:
         found = self.store.get("nodes", "", node)

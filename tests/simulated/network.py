@@ -38,6 +38,8 @@ class Weather:
     """A write, to be refused with 409 although nobody was in its way."""
     lagging: float = 0.03
     """An event, to come up to ten seconds late, and all that follow it."""
+    overloaded: float = 0.0
+    """To be refused with 429, unless it is about a lease: while the API server has no time."""
 
     def clear(self) -> None:
         for name in self.__dataclass_fields__:
@@ -115,6 +117,8 @@ class Wire:
     def _fate(self, request: Request) -> Answer:
         """What the API server does with a request that has arrived."""
         subject = f"fate of {self.actor.name}"
+        if "/leases" not in request.path and self.chance.happens(subject, self.weather.overloaded):
+            return refusal(429, "too many requests, please try again later")
         if self.chance.happens(subject, self.weather.busy):
             code = self.chance.one_of(subject, (429, 429, 500, 503, 504))
             if code in (500, 504) and self.chance.happens(subject, 0.5):

@@ -111,10 +111,23 @@ def bind(store: Store, target: Target, body: Json) -> Json:
         raise Refused(409, f'Operation cannot be fulfilled on pods/binding "{target.name}": {problem}')
     pod["spec"]["nodeName"] = body["target"]["name"]
     pod["status"].pop("nominatedNodeName", None)
+    metadata.pop("managedFields", None)
     set_condition(pod, store.now(), "PodScheduled", "True")
     metadata["generation"] += 1
     store.write(PODS, pod)
     return SUCCESS
+
+
+def note_nominator(before: Json, pod: Json, manager: str) -> None:
+    """Who nominated a pod for a node: of all fields the only one of which anybody asks who wrote it."""
+    node = pod["status"].get("nominatedNodeName")
+    if node == before["status"].get("nominatedNodeName"):
+        return
+    pod["metadata"].pop("managedFields", None)
+    if node:
+        fields: Json = {"f:status": {"f:nominatedNodeName": {}}}
+        entry = {"manager": manager, "operation": "Update", "subresource": "status", "fieldsV1": fields}
+        pod["metadata"]["managedFields"] = [entry]
 
 
 def evict(store: Store, target: Target, body: Json) -> Json:

@@ -66,7 +66,8 @@ def main(words: list[str]) -> int:
     Invariants.__init__, Invariants.arrives = began, arrived  # type: ignore[method-assign]
     Invariants.decided, Invariants.see = chosen, seen  # type: ignore[method-assign]
     for name in ("kill", "stop", "freeze", "cut", "cut_all", "end_watch", "silence_watch", "expire_watch",
-                 "break_watches", "compact", "fail_node", "lose_node", "step_clock", "heal"):  # fmt: skip
+                 "break_watches", "compact", "fail_node", "lose_node", "step_clock", "cut_off_lease",
+                 "overload", "heal"):  # fmt: skip
         _tell(incidents.Incidents, name, teller)
     logging.getLogger("slacktide").addHandler(Log(teller))
     world.LOGGED = logging.DEBUG

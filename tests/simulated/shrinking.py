@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from simulated.network import Weather
 from simulated.story import Outcome, told
-from simulated.world import FAULTS_SECONDS, MEDDLES, STRIKES, WHOLE, Cut, Part
+from simulated.world import ALL_THE_WHILE, FAULTS_SECONDS, WHOLE, Cut, Part
 
 TRIES = 120
 """So many stories are played at most."""
@@ -53,7 +53,7 @@ def cut_down(seed: int, whole: Outcome, tries: int = TRIES) -> tuple[Cut, Outcom
     """The shortest story that was found, and what comes of it."""
     wanted = kind_of(whole.findings[0])
     every = [part for part, _ in whole.parts]
-    every += [STRIKES, MEDDLES, *(Part(name, 0) for name in Weather.__dataclass_fields__)]
+    every += [*ALL_THE_WHILE, *(Part(name, 0) for name in Weather.__dataclass_fields__)]
     best, found = WHOLE, whole
 
     def is_so(cut: Cut) -> bool:
@@ -82,7 +82,7 @@ def as_test(cut: Cut, outcome: Outcome, whole: Outcome) -> str:
     kept = [part for part, _ in whole.parts if part not in cut.without]
     ends = f", faults_seconds={cut.faults_seconds:g}" if cut.faults_seconds != WHOLE.faults_seconds else ""
     weather = [name for name in Weather.__dataclass_fields__ if Part(name, 0) not in cut.without]
-    others = [one.kind for one in (STRIKES, MEDDLES) if one not in cut.without]
+    others = [one.kind for one in ALL_THE_WHILE if one not in cut.without]
     return "\n".join((
         f"def test_what_seed_{outcome.seed}_found() -> None:",
         f'    """{outcome.findings[0]}',
@@ -100,7 +100,7 @@ def told_of(
 ) -> Outcome:
     """The story of a seed with these of its incidents and deeds, and kinds of weather."""
     every = {one for kind in ("incident", "deed") for one in (Part(kind, number) for number in range(2000))}
-    every |= {STRIKES, MEDDLES, *(Part(name, 0) for name in Weather.__dataclass_fields__)}
+    every |= {*ALL_THE_WHILE, *(Part(name, 0) for name in Weather.__dataclass_fields__)}
     left = {Part(*one) for one in kept} | {Part(name, 0) for name in others}
     return told(seed, Cut(frozenset(every - left), faults_seconds))
 

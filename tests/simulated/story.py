@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
 
@@ -20,6 +21,15 @@ longest time that containers and budgets take, several times over."""
 LOOK_SECONDS = 5.0
 LEDGER_SECONDS = 100.0
 """A ledger is written once a minute."""
+CALM_SECONDS = 130.0
+"""So long nothing happens when all is settled: then it must be settled still."""
+STUCK_SECONDS = 240.0
+"""Under one leader nobody waits for so long beside room that he could have, whatever fails meanwhile."""
+CALM, CALM_PAUSE, ROOMY = 0.3, 500.0, 4
+"""So many stories have few incidents, that leaders last, and so many times as much room, that nobody waits but who was
+forgotten; seconds between incidents."""
+NOTED = 0.3
+"""In so many stories users annotate pods that wait."""
 
 
 @dataclass(frozen=True)
@@ -45,16 +55,22 @@ def scaled(factor: float) -> Weather:
 
 async def _play(world: World) -> None:
     chance = world.chance
+    is_calm = chance.happens("calm", CALM)
     for number in range(chance.whole("story", 2, 4)):
-        world.make_node(f"node-{number}", chance.whole("story", 2, 6))
+        world.make_node(f"node-{number}", chance.whole("story", 2, 6) * (ROOMY if is_calm else 1))
     users = Users(world, chance.between("story", 5.0, 25.0))
     for _ in range(chance.whole("story", 1, 4)):
         users.does(users.deploy)
-    incidents = Incidents(world, chance.between("story", 8.0, 80.0))
+    pause = chance.between("story", 8.0, 80.0)
+    incidents = Incidents(world, CALM_PAUSE if is_calm else pause)
+    patience = Patience(world)
     world.start()
     at_work = [asyncio.create_task(users.run()), asyncio.create_task(incidents.run())]
+    if chance.happens("notes in a story", NOTED):
+        at_work.append(asyncio.create_task(users.write_notes()))
     for _ in range(ceil(world.cut.faults_seconds / LOOK_SECONDS)):
         await asyncio.sleep(LOOK_SECONDS)
+        patience.look()
         if world.cut.ends_at_once and world.invariants.findings:
             return
     for task in at_work:
@@ -63,15 +79,46 @@ async def _play(world: World) -> None:
     if any(failed):
         raise next(one for one in failed if one is not None)
     incidents.heal()
+    if await _settles(world, "after everything was healed"):
+        await asyncio.sleep(CALM_SECONDS)
+        await _settles(world, "after nothing had happened for a while")
+
+
+async def _settles(world: World, since: str) -> bool:
+    """Whether all is as it must be before long; else that is found."""
     left: list[str] = []
     until = world.loop.time() + HEALED_SECONDS
     while world.loop.time() < until:
         await asyncio.sleep(LOOK_SECONDS)
         left = unsettled(world)
         if not left:
-            return
+            return True
     for one in left:
-        world.invariants.finding(f"{HEALED_SECONDS:g} s after everything was healed: {one}")
+        world.invariants.finding(f"{HEALED_SECONDS:g} s {since}: {one}")
+    return False
+
+
+class Patience:
+    """Who waits beside room under the present leader, and since when."""
+
+    def __init__(self, world: World) -> None:
+        self._world, self._leader = world, ""
+        self._since: dict[str, float] = {}
+
+    def look(self) -> None:
+        """As it is now; who waits for too long is found, once."""
+        leader, now = self._world.leader, self._world.loop.time()
+        identity = leader.identity if leader is not None else ""
+        if identity != self._leader:
+            self._leader, self._since = identity, {}
+        waits = {pod["metadata"]["uid"]: (pod, fits) for pod, fits in waiting(self._world) if fits}
+        self._since = {uid: self._since.get(uid, now) for uid in waits} if identity else {}
+        for uid, since in self._since.items():
+            if since < now - STUCK_SECONDS:
+                pod, fits = waits[uid]
+                where = f"{pod['metadata']['name']} waits, and {', '.join(fits)} has room for it"
+                self._world.invariants.finding(f"for {STUCK_SECONDS:g} s {where}")
+                self._since[uid] = float("inf")
 
 
 def unsettled(world: World) -> list[str]:
@@ -87,24 +134,30 @@ def _is_open(node: Json) -> bool:
     return ours and not taints and not node["spec"].get("unschedulable") and is_true(node, "Ready")
 
 
-def _unplaced(world: World) -> list[str]:
-    """Pods that wait although a node has room for them, or for which a place is kept."""
-    found = []
-    leader = world.leader
-    kept = leader.scheduler.nominations if leader is not None and leader.scheduler is not None else {}
+def waiting(world: World) -> Iterator[tuple[Json, list[str]]]:
+    """Pods that wait, each with the nodes that have room for it."""
     free = {}
     for node in world.store.every("nodes"):
         if _is_open(node):
             name = node["metadata"]["name"]
             free[name] = [has - held for has, held in zip(room(node), taken(on_node(world.store, name)), strict=True)]
     for pod in world.store.every("pods"):
+        if not pod["spec"].get("nodeName") and is_active(pod):
+            cpu, memory = amounts(pod)
+            yield pod, [one for one, has in free.items() if cpu <= has[0] and memory <= has[1] and has[2] >= 1]
+
+
+def _unplaced(world: World) -> list[str]:
+    """Pods that wait although a node has room for them, or for which a place is kept; and who is not ready."""
+    found = []
+    leader = world.leader
+    kept = leader.scheduler.nominations if leader is not None and leader.scheduler is not None else {}
+    for pod in world.store.every("pods"):
         name, node = pod["metadata"]["name"], pod["spec"].get("nodeName")
         if node and is_active(pod) and not is_true(pod, "Ready"):
             found.append(f"{name} on {node} is not ready")
-        if node or not is_active(pod):
-            continue
-        cpu, memory = amounts(pod)
-        fits = [one for one, has in free.items() if cpu <= has[0] and memory <= has[1] and has[2] >= 1]
+    for pod, fits in waiting(world):
+        name = pod["metadata"]["name"]
         if fits:
             found.append(f"{name} waits, and {', '.join(fits)} has room for it")
         elif pod["metadata"]["uid"] in kept:

@@ -199,6 +199,45 @@ def test_a_beneficiary_that_goes_first(place: Stage) -> None:
     assert evicted(place) == ["victim"]
 
 
+def squat(place: Stage, node: str) -> None:
+    """Another scheduler puts a pod on a node."""
+    place.create("pods", pod("squats", cpu="1500m", schedulerName="another"))
+    bind(place.world.store, Target(BY_NAME["pods"], place.namespace, "squats", "binding"), {"target": {"name": node}})
+
+
+def test_a_former_leaders_nomination_for_a_place_that_is_lost_keeps_no_room(place: Stage) -> None:
+    (node,) = place.nodes(1, cpu="2")
+    place.create("pods", low("victim", terminationGracePeriodSeconds=GRACE))
+    place.ready("victim")
+    place.wait(LEAST + 2.0)
+    place.create("pods", high("hopes"))
+    place.until(lambda: nominated(place, "hopes") == node and evicted(place) == ["victim"], "its place is kept")
+    former = place.leader.identity
+    place.do(place.leader.kill)
+    place.delete("pods", "victim", 0)
+    squat(place, node)
+    place.until(lambda: place.world.leader and place.leader.identity != former, "somebody leads again")
+    place.create("pods", low("small", "400m"))
+    assert place.bound("small", SOON) == node
+    place.until(lambda: not nominated(place, "hopes"), "it is nominated no more", SOON)
+    place.delete("pods", "squats", 0)
+    assert place.bound("hopes") == node
+
+
+def test_what_somebody_else_nominated_outlives_a_leader(place: Stage) -> None:
+    (node,) = place.nodes(1, cpu="2")
+    squat(place, node)
+    place.create("pods", high("expected"))
+    place.patch("pods", "expected", {"status": {"nominatedNodeName": node}}, sub="status")
+    place.kill()
+    place.create("pods", low("small", "400m"))
+    place.wait(60.0)
+    assert nominated(place, "expected") == node
+    assert not place.node_of("small")
+    place.delete("pods", "squats", 0)
+    assert place.bound("expected") == place.bound("small") == node
+
+
 def test_several_victims_for_one(place: Stage) -> None:
     (node,) = place.nodes(1, cpu="2")
     for number in range(4):

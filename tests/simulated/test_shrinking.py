@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from simulated.shrinking import as_test, fewest, kind_of
 from simulated.story import Outcome
-from simulated.world import MEDDLES, STRIKES, Cut, Part
+from simulated.world import ALL_THE_WHILE, Cut, Part
 
 EVERY = [Part("deed", number) for number in range(40)]
 
@@ -33,7 +33,10 @@ def test_what_was_found_is_told_apart_without_its_names_and_instants() -> None:
 def test_what_is_left_is_a_test_that_says_what_happens() -> None:
     parts = ((Part("deed", 0), "   0.000 s: deploy"), (Part("incident", 2), "  45.493 s: kill"))
     found = Outcome(7, ("46.320 s: a is bound to b",), "", parts, 0.1, 1, 0, 1000)
-    every = {STRIKES, MEDDLES, *(Part(name, 0) for name in ("slow", "lost", "unanswered", "busy", "conflict"))}
+    every = {
+        *ALL_THE_WHILE,
+        *(Part(name, 0) for name in ("slow", "lost", "unanswered", "busy", "conflict", "overloaded")),
+    }
     text = as_test(Cut(frozenset({*every, parts[0][0]}), 50.0), found, found)
     assert "def test_what_seed_7_found() -> None:" in text
     assert "45.493 s: kill" in text

@@ -96,8 +96,8 @@ class NoStream(Response):
 class Session:
     """What stands for ``aiohttp.ClientSession``: its requests go over a :class:`Wire`."""
 
-    def __init__(self, wire: Wire, store: Store, chance: Chance) -> None:
-        self._wire, self._store, self._chance = wire, store, chance
+    def __init__(self, wire: Wire, store: Store, chance: Chance, agent: str) -> None:
+        self._wire, self._store, self._chance, self._agent = wire, store, chance, agent
         self.watches: list[Watch] = []
 
     async def close(self) -> None:
@@ -118,7 +118,7 @@ class Session:
                     body = written.body
                 elif data is not None:
                     body = data if isinstance(data, bytes) else data.read()
-                sent = Request(method, url.raw_path, _query(url), body, headers["Content-Type"])
+                sent = Request(method, url.raw_path, _query(url), body, headers["Content-Type"], self._agent)
                 return Response(await self._wire.exchange(sent))
         except ConnectionResetError as error:
             raise aiohttp.ClientOSError(str(error)) from None
@@ -166,7 +166,7 @@ class SimulatedConnection(Connection):
         super().__init__(Access(SERVER, Fixed("Bearer simulated")), **options)
 
     def _open(self) -> None:
-        session: Any = Session(self._wire, self._store, self._chance)
+        session: Any = Session(self._wire, self._store, self._chance, self.agent)
         self.session: Session = session
         self._pooled = self._unpooled = session
 

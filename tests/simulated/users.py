@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Callable
 from contextvars import Context
 
@@ -10,12 +11,27 @@ from simulated import pod_model
 from simulated.agents import is_active, on_node, remove
 from simulated.chance import Chance
 from simulated.resources import BY_NAME, Json, Refused, Target
-from simulated.world import CLASSES, MEDDLES, NAMESPACE, NODE_LABEL, Part, World, deployment, job, template
+from simulated.world import (
+    CLASSES,
+    MEDDLES,
+    NAMESPACE,
+    NODE_LABEL,
+    NOTES,
+    REGRET,
+    Part,
+    World,
+    deployment,
+    job,
+    template,
+)
+from slacktide.engine.core.types import Decision
 
 NODES, DEPLOYMENTS, BUDGETS = BY_NAME["nodes"], BY_NAME["deployments"], BY_NAME["poddisruptionbudgets"]
 SIZES = (250, 500, 500, 1000, 1500)
 MOST_WORKLOADS = 7
 MEDDLING = 0.3
+REGRETS, REGRETTED_SECONDS = 0.15, 4.0
+NOTES_SECONDS = 60.0
 
 
 class Users:
@@ -29,7 +45,7 @@ class Users:
         self._subject = ""
         self._deeds: tuple[tuple[int, Callable[[], None]], ...] = (
             (3, self.deploy), (2, self.run_job), (4, self.scale), (3, self.roll_out), (2, self.delete_workload),
-            (4, self.delete_pod), (2, self.bare_pod), (2, self.replace_bare_pod), (1, self.protect),
+            (4, self.delete_pod), (2, self.bare_pod), (2, self.replace_bare_pod), (2, self.protect),
             (1, self.unprotect), (2, self.cordon), (2, self.uncordon), (1, self.drain), (1, self.relabel),
             (2, self.crash), (1, self.reclass),
         )  # fmt: skip
@@ -43,9 +59,30 @@ class Users:
         self._subject = "meddling"
         self._replace(name)
 
+    def regret(self, decision: Decision) -> None:
+        """Others have to go for a pod: now and then its owner does not want it any more, before they are told or
+        after."""
+        if self._world.has(REGRET) and self._chance.happens("regret", REGRETS):
+            wait = REGRETTED_SECONDS * self._chance.between("regret", 0.0, 1.0) ** 2
+            self._world.loop.call_later(wait, self._wants_no_more, decision.uid, context=Context())
+
+    def _wants_no_more(self, uid: str) -> None:
+        found = next((one for one in self._world.store.every("pods") if one["metadata"]["uid"] == uid), None)
+        if found is not None:
+            remove(self._world.api, "pods", found, 0)
+
+    async def write_notes(self) -> None:
+        """Until cancelled: now and then somebody annotates all pods that wait."""
+        for number in itertools.count():
+            await asyncio.sleep(self._chance.of("notes").expovariate(1.0 / NOTES_SECONDS))
+            for pod in self._world.store.every("pods") if self._world.has(NOTES) else ():
+                if not pod["spec"].get("nodeName"):
+                    note = {"annotations": {**pod["metadata"].get("annotations", {}), "note": str(number)}}
+                    self._world.store.write(BY_NAME["pods"], {**pod, "metadata": pod["metadata"] | note})
+
     async def run(self) -> None:
         """Until cancelled."""
-        self._world.invariants.acted = self.meddle
+        self._world.invariants.acted, self._world.invariants.preempting = self.meddle, self.regret
         weights = [weight for weight, _ in self._deeds]
         draw = self._chance.of("users")
         while True:

@@ -45,6 +45,11 @@ class Part(NamedTuple):
 
 STRIKES, MEDDLES = Part("strikes", 0), Part("meddling", 0)
 """That a replica is struck just after it has decided; that users replace pods about which something is on its way."""
+REGRET, NODE_STRIKES = Part("regret", 0), Part("node strikes", 0)
+"""That users delete pods for which others have to go; that a node fails from which somebody has just been evicted."""
+NOTES = Part("notes", 0)
+"""That users annotate pods that wait."""
+ALL_THE_WHILE = (STRIKES, MEDDLES, REGRET, NODE_STRIKES, NOTES)
 FAULTS_SECONDS = 1200.0
 
 

@@ -129,7 +129,7 @@ class LeaderSession(FeedListener):
         for found in tuple(barrier.aside.values()):  # while nobody led
             self._tell_of(found)
         barrier.on_set_aside = self._tell_of
-        take_over(self.feed, ledgers, self.actor.adopt)
+        take_over(self.feed, ledgers, self.actor.adopt, self.actor.doubt)
         self._replica.mirror.follow(self.feed)
         targets = self.feed.controllers.targets
         known = {key: ledgers[target.uid] for key, target in targets.items() if target.uid in ledgers}

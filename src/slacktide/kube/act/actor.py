@@ -18,6 +18,7 @@ from slacktide.kube.act.binder import CLOSED, Binder
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
+from slacktide.kube.act.former_nominations import FormerNominations
 from slacktide.kube.act.gang_barrier import GangBarrier
 from slacktide.kube.act.handing_over import places_to_take
 from slacktide.kube.act.nomination_writer import NominationWriter
@@ -49,6 +50,7 @@ class Actor:
         self._binder = Binder(session, self.devices, counts, self.give_up)
         self._evictor = Evictor(session, self.reservations, counts, listener=self)
         self._nominations = NominationWriter(session)
+        self._former_nominations = FormerNominations(session, self._nominations)
         self._taken_back: set[str] = set()
         """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
         self._group: asyncio.TaskGroup | None = None
@@ -60,6 +62,7 @@ class Actor:
         async with asyncio.TaskGroup() as group:
             self._group = group
             self._nominations.begin(group)
+            group.create_task(self._former_nominations.run())
             for _ in range(self.settings.bindings):
                 group.create_task(self._binder.run(group))
             for _ in range(max(1, self.settings.bindings // 2)):
@@ -130,6 +133,10 @@ class Actor:
             self._has_its_place(decision)
             return
         self.reservations.add(Nomination(decision, set(leaving)), max(map(self._patience, leaving)))
+
+    def doubt(self, pod: FedPod) -> None:
+        """A pod is nominated for a place that is not kept; a former leader may have done that."""
+        self._former_nominations.doubt(pod)
 
     def look_again(self, *, everybody: bool) -> list[Decision]:
         """Let pods whose places are kept go where they need not wait (:func:`.second_look.take_free_nodes`)."""

@@ -128,7 +128,7 @@ class Connection:
         agent: str = "slacktide",
         rights_patience: float = 0.0,
     ) -> None:
-        self._agent = agent
+        self.agent = agent
         self._missing = MissingRights(rights_patience)
         self.limiter = Limiter(qps, burst)
         self._access = access
@@ -327,7 +327,7 @@ class Connection:
     def _open(self) -> None:
         tls = self._access.context if self._access.context is not None else True
         # Answers come uncompressed: near the API server compression costs both sides more than it saves.
-        common = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self._agent}
+        common = {"Accept": JSON, "Accept-Encoding": "identity", "User-Agent": self.agent}
         self._pooled = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=POOL, ssl=tls, keepalive_timeout=60.0, socket_factory=self._new_socket

@@ -35,11 +35,17 @@ FOREIGN_SPEC = -1
 """Stands for the spec of a pod that has ended, which nobody asks for."""
 
 
-def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[Decision, set[str]], None]) -> None:
+def take_over(
+    feed: Feed,
+    ledgers: Mapping[str, Availability],
+    adopt: Callable[[Decision, set[str]], None],
+    doubt: Callable[[FedPod], None] = lambda _: None,
+) -> None:
     """Tell a feed's new engine all that its mirror has: hosts, budgets, strangers, then each controller with its pods.
 
     ``ledgers`` by the UID of their controllers. ``adopt`` takes over a decision of a former leader: a place, kept for
-    a pod until these victims are gone. What cannot be told is set aside: a leader before may have ended over it.
+    a pod until these victims are gone. ``doubt`` is told of pods that are nominated for another place. What cannot be
+    told is set aside: a leader before may have ended over it.
     """
     controllers, barrier = feed.controllers, feed.mirror.barrier
     for view in feed.mirror.nodes.values():
@@ -72,7 +78,7 @@ def take_over(feed: Feed, ledgers: Mapping[str, Availability], adopt: Callable[[
         with barrier.around(_about(found)):
             _remember(feed, found, over)
     controllers.restores_all = False
-    _keep_places(feed, adopt)
+    _keep_places(feed, adopt, doubt)
 
 
 def _sort(feed: Feed) -> tuple[dict[str, list[FedPod]], dict[str, list[FedPod]]]:
@@ -373,7 +379,7 @@ def _latest(times: Iterable[float | None]) -> float | None:
 # -- places that a former leader made room for -------------------------------------------------------------------------
 
 
-def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> None:
+def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None], doubt: Callable[[FedPod], None]) -> None:
     """A pod for which victims are on their way out, or gone, gets the place that they leave; others would have to go
     else."""
     engine = feed.engine
@@ -383,10 +389,10 @@ def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> Non
             leaving.setdefault(pod.pod.spec.node_name, {})[uid] = pod
     looker = Looker(engine)
 
-    def keep(pod: FedPod) -> None:
+    def keep(pod: FedPod) -> bool:
         uid, node = pod.uid, pod.pod.status.nominated_node_name
         if not pod.key or node not in engine.hosts or engine.pods[uid].state != types.WAITING:
-            return
+            return False
         engine.tables.settle()
         found = looker.look(engine.tables.kind_of(engine.specs[pod.spec]))
         awaited: dict[str, FedPod] = {}
@@ -395,13 +401,19 @@ def _keep_places(feed: Feed, adopt: Callable[[Decision, set[str]], None]) -> Non
             h = engine.hosts[node]  # those who leave count in no spread any more
             helps = awaited and found.candidates[h] and not found.uneven[h]
             if not (helps and _has_room(engine, pod, node, awaited)):
-                return
+                return False
         engine.nominated(uid, node, feed.clock())
         pod.queue = fed_pod.NOWHERE
         adopt(Decision(uid, node, 0.0), set(awaited))
+        return True
+
+    def sort(pod: FedPod) -> None:
+        is_waiting = pod.ours and not pod.pod.spec.node_name and not pod.record.is_final
+        if not keep(pod) and is_waiting and pod.pod.status.nominated_node_name:
+            doubt(pod)
 
     for pod in feed.pods.values():
-        feed.aside.guarded(keep, pod)
+        feed.aside.guarded(sort, pod)
 
 
 def _has_room(engine: Engine, pod: FedPod, node: str, leaving: Mapping[str, FedPod]) -> bool:
