@@ -14,6 +14,7 @@ from kube.test_objects import NODE_TERM, SPEC, well_formed
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Connection
 from slacktide.kube.client.kinds import Kind
+from slacktide.kube.resources.field_managers import managers_of
 from slacktide.kube.resources.objects import (
     DEPLOYMENT,
     JOB,
@@ -283,6 +284,8 @@ def test_a_status_patch_adds_one_condition_and_a_nomination(access: Access) -> N
         await patched(encode_pod_status(pod.metadata.uid, Condition("Other", "True")))
         found = await patched(encode_pod_status(pod.metadata.uid, condition, "n7"))
         assert found.status.nominated_node_name == "n7"
+        raw = await connection.get(POD.path("default", pod.metadata.name))
+        assert managers_of(raw, "status", "nominatedNodeName") == {connection.agent}  # a new leader asks so
         assert {c.type: c.message for c in found.status.conditions} == {"Other": "", "PodScheduled": condition.message}
         assert next(c.last_transition_time for c in found.status.conditions if c.type == "PodScheduled") == now
         assert (await patched(encode_pod_status(pod.metadata.uid, condition))).status.nominated_node_name == "n7"
