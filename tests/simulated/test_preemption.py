@@ -151,6 +151,7 @@ def test_pods_of_others_and_on_other_nodes_are_no_victims(place: Stage) -> None:
     bind(place.world.store, Target(BY_NAME["pods"], place.namespace, "stranger", "binding"), {"target": {"name": ours}})
     # One of ours that an administrator put on a node that is not: it has a ledger, and nobody preempts it.
     place.create("pods", low("outside", nodeName=theirs))
+    place.wait(1.0)  # the scheduler knows of all that
     place.create("pods", low("inside", "700m"))
     place.ready("", 3)
     place.status("pod-outside", lambda one: (one["running"], one["class"]) == (1, "low"))

@@ -44,8 +44,10 @@ Refusal = Callable[[str, str], Exception | None]
 
 
 class Server:
-    """Takes what is sent after a moment. ``refuses`` is asked with the kind of a request and a pod's name; what it
+    """``agent`` is who wrote what was written. Takes what is sent after a moment. ``refuses`` is asked with the kind of a request and a pod's name; what it
     gives is raised."""
+
+    agent = "slacktide"
 
     def __init__(self) -> None:
         self.bindings: dict[str, str] = {}
@@ -127,8 +129,11 @@ class Server:
             await self._answer("ledger", self.asked_for[-1], None)
             if self.asked_for[-1] in self.ledgers_left:
                 return b"{}"
-        if body := self.pods.get(path.rpartition("/")[2]):
-            return msgspec.json.encode(body)
+        name = path.rpartition("/")[2]
+        if body := self.pods.get(name):
+            fields = {"f:status": {"f:nominatedNodeName": {}}}
+            ours = [{"manager": self.agent, "fieldsV1": fields}] if self.nominated.get(name, [""])[-1] else []
+            return msgspec.json.encode(body | {"metadata": body["metadata"] | {"managedFields": ours}})
         raise ApiError(404, "NotFound", path)
 
 
