@@ -44,8 +44,8 @@ Refusal = Callable[[str, str], Exception | None]
 
 
 class Server:
-    """``agent`` is who wrote what was written. Takes what is sent after a moment. ``refuses`` is asked with the kind of a request and a pod's name; what it
-    gives is raised."""
+    """Takes what is sent after a moment. ``refuses`` is asked with the kind of a request and a pod's name; what it
+    gives is raised. ``agent`` is who wrote what was written."""
 
     agent = "slacktide"
 
@@ -131,8 +131,10 @@ class Server:
                 return b"{}"
         name = path.rpartition("/")[2]
         if body := self.pods.get(name):
-            fields = {"f:status": {"f:nominatedNodeName": {}}}
-            ours = [{"manager": self.agent, "fieldsV1": fields}] if self.nominated.get(name, [""])[-1] else []
+            fields: dict[str, Any] = {"f:status": {"f:nominatedNodeName": {}}}
+            ours: list[Any] = (
+                [{"manager": self.agent, "fieldsV1": fields}] if self.nominated.get(name, [""])[-1] else []
+            )
             return msgspec.json.encode(body | {"metadata": body["metadata"] | {"managedFields": ours}})
         raise ApiError(404, "NotFound", path)
 
