@@ -121,8 +121,9 @@ def test_who_cannot_decide_gives_way_and_leads_again_once_its_watches_live(pair:
 
 def test_without_word_of_volumes_only_pods_with_claims_wait(pair: Pair) -> None:
     leader = pair.holder()
-    pair.ways[leader].stall_watches("/persistentvolumes$")
-    until(lambda: pair.is_dead(leader, "persistentvolumes"), "the watch of volumes is dead")
+    for name, way in pair.ways.items():  # of both: on a busy machine the other one may lead by and by
+        way.stall_watches("/persistentvolumes$")
+        until(lambda name=name: pair.is_dead(name, "persistentvolumes"), "the watch of volumes is dead")  # type: ignore[misc]
     pair.plane.api.post(STORAGE, {"metadata": {"name": "early"}, "provisioner": "kubernetes.io/no-provisioner"})
     spec = {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"], "storageClassName": "early"}
     pair.plane.api.post(VOLUMES, {"metadata": {"name": "there"}, "spec": spec | {"hostPath": {"path": "/none"}}})
@@ -137,11 +138,11 @@ def test_without_word_of_volumes_only_pods_with_claims_wait(pair: Pair) -> None:
         return str(condition(pair.pod("claiming"), "PodScheduled").get("message", ""))
 
     until(lambda: "the watch of persistentvolumes has stopped" in says(), "it says why it waits")
-    assert pair.holder() == leader
     assert pair.told(leader, "/readyz") == "ok\n"
-    pair.ways[leader].let_watches_flow()
+    for way in pair.ways.values():
+        way.let_watches_flow()
     until(lambda: pair.pod("claiming")["spec"].get("nodeName"), "it is bound once its volume is known")
-    assert pair.holder() == leader
+    assert not [name for name, one in pair.replicas.items() if f"{GAVE}: the watch of persistentvolumes" in one.log]
 
 
 def test_nothing_went_wrong(pair: Pair) -> None:
