@@ -17,8 +17,8 @@ import json
 import os
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from live_parts.validation import Scene, Seen, delays, deployment, live, recorded
@@ -73,14 +73,9 @@ def simulated(approach: str, policy: str, factor: float, seed: int, seen: Seen) 
         pairs = [*settings(policy, factor), f"startup.hot={path}", f"startup.cold={path}",
                  f"simulation.end={END_SECONDS / factor}", f"simulation.seed={seed}", "policy.victims=next-pass",
                  *([f"simulation.recreation={np.mean(seen.returns)}"] if seen.returns else [])]  # fmt: skip
-        result = run(_faster(workload, factor), hosts, load_live(None, POLICIES[policy], pairs))
+        faster = replace(workload, admission=workload.admission / factor)
+        result = run(faster, hosts, load_live(None, POLICIES[policy], pairs))
     return float(result.requests["availability_always"].mean()), result.preemptions
-
-
-def _faster(workload: Any, factor: float) -> Any:
-    from dataclasses import replace
-
-    return replace(workload, admission=workload.admission / factor)
 
 
 def main() -> None:
@@ -106,8 +101,8 @@ def main() -> None:
 def _row(case: tuple[str, str], factor: float, seed: int, folder: Path) -> list[str]:
     approach, policy = case
     end = json.loads((folder / "times.json").read_text())["end"]
-    found, seen = recorded(folder / "record", end, [name for name, _, _ in CLASSES])
     names = [name for name, _, _ in CLASSES]
+    found, seen = recorded(folder / "record", end, names)
     mean = sum(found[one]["mean"] * found[one]["count"] for one in names) / sum(found[one]["count"] for one in names)
     availability, preemptions = simulated(approach, policy, factor, seed, seen)
     thesis = MEASURED[approach][list(POLICIES).index(policy)]

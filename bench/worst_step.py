@@ -130,8 +130,6 @@ def main() -> int:
     print(f"| {options.pods:,} pods on {options.nodes:,} nodes | {' | '.join(KINDS)} | in all |")
     print("|---" * (len(KINDS) + 2) + "|")
     loop = Loop(options.nodes, options.pods)
-    gc.collect()
-    gc.freeze()
     gc.disable()
     for name in SHAPES:
         if name not in REFUSED and (not options.shape or name in options.shape):
@@ -154,7 +152,6 @@ def forked(work: Callable[[], dict[str, float]]) -> dict[str, float]:
 def measured(loop: Loop, name: str, count: int) -> dict[str, float]:
     """The longest steps with some objects of a shape."""
     kind, make = SHAPES[name]
-    gc.unfreeze()
     gc.collect()  # writes to most pages, which are copied by that before anything is measured
     gc.freeze()
     loop.longest.clear()

@@ -17,7 +17,7 @@ from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.columns import achieved, class_codes, numbers
 from slacktide.palette import GROUND, TEXT
 from slacktide.qos.availability import SLO_TOLERANCE
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
 from slacktide.reporting.gather import Member, check_numbers, table_of, told
 from slacktide.reporting.over_time import policy_handles, short
 
@@ -80,9 +80,9 @@ def violins(table: Any, scene: Scene) -> Figure:
     """The table of :meth:`Violins.rows` drawn."""
     rows = table.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if _of(rows, (name, one))] for name in scene.classes]
+    every = [[(name, one) for one in hosts if of_panel(rows, (name, one))] for name in scene.classes]
     places, idle = busy(
-        every, lambda place: any(row["missed"] for row in _of(rows, place)), " on ".join,
+        every, lambda place: any(row["missed"] for row in of_panel(rows, place)), " on ".join,
         "There no promise was broken.",
     )  # fmt: skip
 
@@ -90,7 +90,7 @@ def violins(table: Any, scene: Scene) -> Figure:
         with style(sheet):
             made = panels(sheet, shown, height=2.2, share=(False, False))
             for axes, (name, one) in made:
-                _violins(axes, _of(rows, (name, one)), scene, scene.slos[name], sheet)
+                _violins(axes, of_panel(rows, (name, one)), scene, scene.slos[name], sheet)
                 axes.set_title(f"{label(name, 14)}, {label(one, 14)}")
             for axes in made.first:
                 axes.set_ylabel("deficit")
@@ -111,10 +111,6 @@ def violins(table: Any, scene: Scene) -> Figure:
         notes=(*notes, *idle),
         idle=partial(draw, shown=every) if any(every) else None,
     )
-
-
-def _of(rows: Rows, place: Place) -> Rows:
-    return where(rows, hosts=place[1], **{"class": place[0]})
 
 
 def _violins(axes: Any, rows: Rows, scene: Scene, slo: float, sheet: Sheet) -> None:

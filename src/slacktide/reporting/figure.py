@@ -96,6 +96,11 @@ def where(rows: Rows, **wanted: object) -> Rows:
     return [row for row in rows if all(row[name] == value for name, value in wanted.items())]
 
 
+def of_panel(rows: Rows, place: tuple[str, str]) -> Rows:
+    """The rows of a panel: a class on a host set."""
+    return where(rows, hosts=place[1], **{"class": place[0]})
+
+
 def limited(names: Sequence[str], what: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """The first names that are drawn, and a note where some are not."""
     if len(names) <= SHOWN_PANELS:

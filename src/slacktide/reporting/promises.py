@@ -9,7 +9,7 @@ from typing import Any
 
 from slacktide.drawing import Sheet, arranged, label, legend, panels, style
 from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
 from slacktide.reporting.over_time import policy_handles, short
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
@@ -29,10 +29,10 @@ def availabilities(table: Any, scene: Scene) -> Figure:
     """
     rows = table.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if _of(rows, (name, one))] for name in scene.classes]
+    every = [[(name, one) for one in hosts if of_panel(rows, (name, one))] for name in scene.classes]
     places, idle = busy(
         every,
-        lambda place: any(row["share"] < 1.0 for row in _of(rows, place)),
+        lambda place: any(row["share"] < 1.0 for row in of_panel(rows, place)),
         " on ".join,
         "There every request got an availability of 1, under every policy.",
     )
@@ -42,7 +42,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
             below = "at least this availability"
             made = panels(sheet, shown, height=2.0, share=(True, True), below=below)
             for axes, (name, one) in made:
-                _curves(axes, _of(rows, (name, one)), scene, scene.slos[name])
+                _curves(axes, of_panel(rows, (name, one)), scene, scene.slos[name])
                 axes.set_title(_name(name, one, sheet, made.columns))
             for axes in made.first:
                 axes.set_ylabel("requests, %")
@@ -65,11 +65,6 @@ def availabilities(table: Any, scene: Scene) -> Figure:
         notes=(*notes, *idle),
         idle=partial(draw, shown=every) if any(every) else None,
     )
-
-
-def _of(rows: Rows, place: tuple[str, str]) -> Rows:
-    """The rows of a panel: a class on a host set."""
-    return where(rows, hosts=place[1], **{"class": place[0]})
 
 
 def _name(name: str, hosts: str, sheet: Sheet, columns: int) -> str:
@@ -127,10 +122,10 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
     """
     rows, parts = table.to_pylist(), quadrants.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for name in scene.classes if _of(rows, (name, one))] for one in hosts]
+    every = [[(name, one) for name in scene.classes if of_panel(rows, (name, one))] for one in hosts]
     places, idle = busy(
         every,
-        lambda place: len(_of(rows, place)) > 1 or _of(rows, place)[0]["quadrant"] != "both",
+        lambda place: len(of_panel(rows, place)) > 1 or of_panel(rows, place)[0]["quadrant"] != "both",
         " on ".join,
         "There all requests got the same under both, and what they were promised.",
     )
@@ -146,8 +141,8 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
                 below=f"under {label(scene.reference, 22)}",
             )  # fmt: skip
             for axes, (name, one) in made:
-                _cells(axes, _of(rows, (name, one)), rows[0]["size"], most, scene.slos[name])
-                _shares(axes, _of(parts, (name, one)))
+                _cells(axes, of_panel(rows, (name, one)), rows[0]["size"], most, scene.slos[name])
+                _shares(axes, of_panel(parts, (name, one)))
                 axes.set_title(_name(name, one, sheet, made.columns), pad=1.7 * sheet.font)
             for axes in made.first:
                 axes.set_ylabel(f"under {label(policy, 22)}")
@@ -254,10 +249,10 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
     """
     rows, sums = table.to_pylist(), summary.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(sums, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if _of(sums, (name, one))] for name in scene.classes]
+    every = [[(name, one) for one in hosts if of_panel(sums, (name, one))] for name in scene.classes]
     places, idle = busy(
         every,
-        lambda place: any(row["missed"] for row in _of(sums, place)),
+        lambda place: any(row["missed"] for row in of_panel(sums, place)),
         " on ".join,
         "There no promise was broken.",
     )
@@ -270,7 +265,7 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
             made = panels(replace(sheet, columns=columns), shown, height=each, share=(False, True), below=below)
             for axes, (name, one) in made:
                 ran = {row["policy"] for row in where(sums, hosts=one)}
-                _bodies(axes, _of(rows, (name, one)), _of(sums, (name, one)), scene, scene.slos[name], ran)
+                _bodies(axes, of_panel(rows, (name, one)), of_panel(sums, (name, one)), scene, scene.slos[name], ran)
                 axes.set_title(_name(name, one, sheet, made.columns))
             for axes in made.first:
                 axes.set_yticks(range(len(scene.policies)), [label(one, sheet.letters // 5) for one in scene.policies])

@@ -9,7 +9,7 @@ from typing import Any
 from slacktide.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.model.durations import write_duration
 from slacktide.palette import GROUND, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
 from slacktide.reporting.gather import WINDOWS, Member, table_of, told
 from slacktide.reporting.over_time import policy_handles
 from slacktide.reporting.promises import percent
@@ -90,7 +90,7 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
     every = [[(name, one) for one in hosts if where(rows, hosts=one, **{"class": name})] for name in classes]
     places, idle = busy(
         every,
-        lambda place: any(row["availability"] < 1.0 for row in where(rows, hosts=place[1], **{"class": place[0]})),
+        lambda place: any(row["availability"] < 1.0 for row in of_panel(rows, place)),
         " on ".join,
         "There no window of any length has lost anything.",
     )

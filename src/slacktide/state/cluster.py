@@ -453,6 +453,8 @@ def numbers_of(names: Sequence[str], attributes: Mapping[str, str]) -> list[floa
 
     A parameter cannot be called ``example.com/failure-rate``: so that is ``failure_rate``.
     """
+    if not names:  # as nearly always, and each node that changes asks
+        return []
     known = {
         one.rpartition("/")[2].replace("-", "_").replace(".", "_"): one for one in sorted(attributes, reverse=True)
     }

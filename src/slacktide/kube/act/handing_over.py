@@ -50,13 +50,7 @@ class _Places:
     def __init__(self, engine: Engine, reservations: Reservations) -> None:
         engine.tables.settle()
         self._engine, self._tb = engine, engine.tables.tb
-        kept = [
-            (uid, one)
-            for uid, nomination in reservations.nominations.items()
-            if (one := engine.pods.get(uid)) is not None
-            and one.state == types.PLACED and not one.bound and not one.group
-            and one.host == nomination.decision.host and one.host in engine.hosts
-        ]  # fmt: skip
+        kept = [(uid, one) for uid, one in reservations.standing(engine) if not one.group]
         self._uids: list[str] = [uid for uid, _ in kept]
         self._rows = np.array([one.row for _, one in kept], np.int64)
         self._hosts = np.array([engine.hosts[one.host] for _, one in kept], np.int64)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.types import Decision
+from slacktide.engine.core.types import PLACED, Decision, Pod
 
 
 @dataclass(slots=True)
@@ -68,6 +68,15 @@ class Reservations:
         """A pod is being told to go, and should have gone ``until`` then."""
         if uid in self._patience:
             self._patience[uid] = until
+
+    def standing(self, engine: Engine) -> list[tuple[str, Pod]]:
+        """Pods that places are kept for, by UID, which the engine still has on these nodes and which are not bound."""
+        return [
+            (uid, one)
+            for uid, nomination in self.nominations.items()
+            if (one := engine.pods.get(uid)) is not None
+            and one.state == PLACED and not one.bound and one.host == nomination.decision.host
+        ]  # fmt: skip
 
     def late(self, nomination: Nomination, now: float) -> set[str]:
         """Those that a place waits for and that should have gone by now, or stay after all."""

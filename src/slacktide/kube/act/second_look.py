@@ -12,7 +12,6 @@ from heapq import heapify, heappop, heappush
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import another_host, kind_has_room
 from slacktide.engine.core.types import Decision
@@ -63,12 +62,7 @@ class _Look:
         self._seen = -1, ""
         engine.tables.settle()
         tb, nominations = engine.tables.tb, reservations.nominations
-        kept = [
-            (uid, one)
-            for uid in nominations
-            if (one := engine.pods.get(uid)) is not None
-            and one.state == types.PLACED and not one.bound and one.host == nominations[uid].decision.host
-        ]  # fmt: skip
+        kept = reservations.standing(engine)
         self._uids = [uid for uid, _ in kept]
         self._kinds = tb["instances"]["kind"][np.array([one.row for _, one in kept], np.int64)]
         self._ranks = tb["classes"]["rank"][tb["kinds"]["cls"][self._kinds]]
