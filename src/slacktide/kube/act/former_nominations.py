@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 
 import msgspec
 
@@ -31,7 +32,7 @@ class FormerNominations:
     def __init__(self, session: SessionContext, nominations: NominationWriter) -> None:
         self._connection, self._leading, self._gate = session.connection, session.leading, session.gate
         self._feed, self._nominations = session.feed, nominations
-        self._doubtful: list[FedPod] = []
+        self._doubtful: deque[FedPod] = deque()
 
     def doubt(self, pod: FedPod) -> None:
         """Nobody keeps the place for which a pod is nominated; before :meth:`run`."""
@@ -40,9 +41,9 @@ class FormerNominations:
     async def run(self) -> None:
         """Returns when all are known."""
         while self._doubtful and self._leading():
-            if await self._is_known(self._doubtful[-1]):
-                self._doubtful.pop()
-            else:
+            pod = self._doubtful.popleft()
+            if not await self._is_known(pod):
+                self._doubtful.append(pod)  # of whom there is no answer does not hold up the others
                 await asyncio.sleep(ASK_AGAIN_SECONDS)
 
     async def _is_known(self, pod: FedPod) -> bool:

@@ -7,9 +7,10 @@ for that, and the less important pod waits again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
@@ -27,18 +28,20 @@ def places_to_take(
     By the rule by which it could preempt that one, and only from one of lower rank, so that no two take each other's
     places. Who has rules about neighbours, and pods of groups, wait on. O(kinds of those who wait * places kept).
     """
-    if not reservations.nominations:
+    pods = [one for uid in waiting if (one := engine.pods.get(uid)) and not one.group]
+    if not reservations.nominations or not pods:
         return
+    at = max(types.snap(now), engine.latest)
     places, tb = _Places(engine, reservations), engine.tables.tb
     hopeless: set[int] = set()
-    found = [(places.rank_of(one.row), uid) for uid in waiting if (one := engine.pods.get(uid)) and not one.group]
-    for rank, uid in sorted(found):
+    ranks = places.ranks_of([one.row for one in pods]).tolist()
+    for rank, uid in sorted(zip(ranks, (one.uid for one in pods), strict=True)):
         one = engine.pods[uid]
         kind = int(tb["instances"]["kind"][one.row])
         if one.state != types.WAITING or kind in hopeless or engine.instances.blame.is_excused(one.row):
             continue
-        metric = float(metric_in_queue(tb.state, one.row, now))
-        if other := places.for_one(one, rank, metric, now):
+        metric = float(metric_in_queue(tb.state, one.row, at))
+        if other := places.for_one(one, rank, metric, at):
             yield uid, other, metric
         else:
             hopeless.add(kind)
@@ -54,15 +57,16 @@ class _Places:
         self._uids: list[str] = [uid for uid, _ in kept]
         self._rows = np.array([one.row for _, one in kept], np.int64)
         self._hosts = np.array([engine.hosts[one.host] for _, one in kept], np.int64)
-        self._ranks = np.array([self.rank_of(one.row) for _, one in kept], np.int64)
+        self._ranks = self.ranks_of(self._rows)
         self._taken = np.zeros(len(kept), np.bool_)
 
-    def rank_of(self, row: int) -> int:
-        """Of the class of an instance; 1 is the most important."""
+    def ranks_of(self, rows: Sequence[int] | NDArray[np.int64]) -> NDArray[np.int64]:
+        """Of the classes of instances; 1 is the most important."""
         tb = self._tb
-        return int(tb["classes"]["rank"][tb["kinds"]["cls"][tb["instances"]["kind"][row]]])
+        found: NDArray[np.int64] = tb["classes"]["rank"][tb["kinds"]["cls"][tb["instances"]["kind"][rows]]]
+        return found
 
-    def for_one(self, pod: types.Pod, rank: int, metric: float, now: float) -> str:
+    def for_one(self, pod: types.Pod, rank: int, metric: float, at: float) -> str:
         """Whose place a pod takes, of the least important that one decided on last; empty where it takes none."""
         tb = self._tb
         kind = tb["kinds"][int(tb["instances"]["kind"][pod.row])]
@@ -77,7 +81,7 @@ class _Places:
         )
         able = able[np.lexsort((-able, -self._ranks[able]))]
         first = int(
-            preemption_obstacles.first_place(tb.state, self._hosts[able], self._rows[able], pod.row, metric, now)
+            preemption_obstacles.first_place(tb.state, self._hosts[able], self._rows[able], pod.row, metric, at)
         )
         if first < 0:
             return ""
