@@ -184,6 +184,35 @@ def test_a_deleted_lease_is_made_again() -> None:
     plays(scene)
 
 
+@pytest.mark.parametrize("how", ["answered", "reset", "under way"])
+def test_a_lease_is_not_given_back_while_a_write_may_still_arrive(how: str) -> None:
+    """A binding that arrives when the next one leads would take room that is given to somebody else by then."""
+
+    async def scene(world: World) -> None:
+        first = await leads(world)
+        second = Contender(world, "second")
+        first.weather.lost = float(how == "reset")
+        path = "/api/v1/namespaces/default/pods/p/binding"
+        with acted_by(first.actor):
+            write = asyncio.create_task(first.connection.post(path, b"{}", permit=first.election.leading))
+        if how == "under way":
+            first.wire.cut_off()
+            await asyncio.sleep(WAY)
+            first.wire.mend()
+        else:
+            await asyncio.wait([write])
+        first.weather.clear()
+        await first.end()
+        took = await second.takes(second.election.acquired)
+        assert (took <= RETRY + WAY) == (how == "answered")
+        assert took <= DURATION + 2 * RETRY + WAY
+        write.cancel()
+        await asyncio.gather(write, return_exceptions=True)
+        await second.end()
+
+    plays(scene)
+
+
 def test_a_lease_that_was_written_to_meanwhile_is_given_back_all_the_same() -> None:
     """As by a renewal that was under way when the leader was stopped, and of which it never heard."""
 

@@ -110,11 +110,20 @@ class LeaderElection:
             await self.release()
 
     async def release(self) -> None:
-        """Stops leading at once and, if the API server can be reached, lets the next one start without waiting."""
+        """Stops leading at once and, if the API server can be reached, lets the next one start without waiting.
+
+        The lease is left to expire where the API server may still carry out a write of ours: a binding that arrives
+        late would take room that the next leader gives to somebody else.
+        """
         held = self._deadline != NEVER and self.holder == self.identity
         self._deadline = NEVER
         self._settle()
         if not held or self._lease is None:
+            return
+        if self._connection.leader_writes.within(self._duration):
+            LOG.warning(
+                "lease %s/%s is left to expire: the outcome of a write is not known", self._namespace, self._name
+            )
             return
         spec = msgspec.structs.replace(
             self._lease.spec, holder_identity=None, lease_duration_seconds=1, renew_time=Instant(wall_seconds())

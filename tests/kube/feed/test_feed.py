@@ -222,6 +222,22 @@ def test_pods_of_others_take_room_and_are_rivals_only_on_nodes_of_ours(scene: Sc
     assert scene.engine.room("a")["cpu"] == 4000
 
 
+@pytest.mark.parametrize("why", ["no owner", "no class", "replaced"])
+def test_pods_without_a_ledger_take_room_on_a_node_that_comes_back(scene: Scene, why: str) -> None:
+    """Its name is another machine's now, and the API server counts them there until they are gone."""
+    scene.mirror.on_node_delete("a")
+    if why != "no owner":
+        scene.see_owner(1)
+    scene.see("p", "a", service="nobody's" if why == "no class" else "gold")
+    if why == "replaced":
+        scene.feed._replace(scene.feed.pods["p"])
+    assert not scene.feed.pods["p"].key
+    scene.on_node_update("a")
+    assert scene.engine.room("a")["cpu"] == 3000
+    scene.drop("p")
+    assert scene.engine.room("a")["cpu"] == 4000
+
+
 def test_a_controller_goes_with_its_last_pod(scene: Scene) -> None:
     scene.see_owner(1)
     scene.see("p", "a")

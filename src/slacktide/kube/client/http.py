@@ -12,6 +12,7 @@ import random
 import socket
 import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -24,6 +25,7 @@ from slacktide.errors import ConfigError, SlacktideError
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.kinds import decode_status
 from slacktide.kube.client.line_splitter import LineSplitter
+from slacktide.kube.client.open_writes import OpenWrites
 from slacktide.kube.client.payload import Permitted, payload
 from slacktide.kube.client.presence import Presence
 from slacktide.kube.client.rate_limit import Limiter
@@ -148,6 +150,7 @@ class Connection:
         self._closed = False
         self._refused_at = float("-inf")
         self.presence = Presence()
+        self.leader_writes = OpenWrites()
         self._open()
 
     def __repr__(self) -> str:
@@ -217,8 +220,11 @@ class Connection:
             url = self._url(path, asked)
             data = payload(body, permit)
             try:
-                response = await session.request(method, url, data=data, headers=headers, timeout=limits, **self._extra)
-                answer = await response.read()
+                with nullcontext() if permit is None else self.leader_writes.sent(data):
+                    response = await session.request(
+                        method, url, data=data, headers=headers, timeout=limits, **self._extra
+                    )
+                    answer = await response.read()
             except TRANSPORT as error:
                 if isinstance(data, Permitted) and data.refused:
                     raise self._not_sent(method, path) from None

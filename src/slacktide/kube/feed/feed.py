@@ -92,7 +92,8 @@ class Feed(Changes, ABC):
     def node(self, view: NodeView, before: NodeView | None) -> None:
         self.hosts.tell(view)
         if before is None or before.ours != view.ours:
-            self.reconsider([one.uid for one in self.pods.values() if not one.ours and _is_on(one, view.name)])
+            # A node may come back under its name before its pods are gone; whoever has no ledger is known by its node.
+            self.reconsider([one.uid for one in self.pods.values() if not one.key and _is_on(one, view.name)])
         if before is not None and before.attributes != view.attributes:
             for one in self.replacements.going_from(view.name):  # the watch of nodes may come later than that of pods
                 successor = self.pods.get(one.successor)
