@@ -84,6 +84,32 @@ def test_a_new_leader_whose_watch_is_behind_gives_no_room_away_twice() -> None:
     assert world.invariants.bindings == 1
 
 
+def test_a_new_leader_knows_a_node_that_came_back_smaller() -> None:
+    """The standby's watch of nodes is silent while one goes and another comes under its name, and the leader dies."""
+
+    async def play(world: World) -> None:
+        world.make_node("only", 4)
+        world.start()
+        bare(world, "first", 1000)
+        await asyncio.sleep(5.0)
+        (standby,) = (one for one in world.replicas if not one.leading)
+        leader = world.leader
+        assert leader is not None
+        assert standby.connection is not None
+        (watch,) = (one for one in standby.connection.watches() if one.resource.plural == "nodes")
+        watch.silent_until = world.loop.time() + 300.0
+        world.store.remove(BY_NAME["nodes"], ("", "only"))
+        world.make_node("only", 1)
+        leader.kill()
+        bare(world, "second", 1000)
+        await asyncio.sleep(60.0)
+        assert standby.leading
+        assert [node_of(world, name) for name in ("first", "second")] == ["only", ""]
+
+    world, _ = played(2, calm(), play)
+    assert world.invariants.findings == []
+
+
 def test_a_ledger_has_the_seconds_for_which_pods_were_ready() -> None:
     """By the instants at which kubelets said so, however often containers end and begin anew."""
     since: dict[str, float] = {}

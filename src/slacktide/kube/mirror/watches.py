@@ -315,9 +315,10 @@ class Watches:
                 LOG.warning("round-trip times are not used: %s cannot be listed: %s", one.kind.plural, one.last_error)
 
     async def up_to_date(self) -> None:
-        """Waits until all pods are known as they are at this instant, or later: of another leader's last bindings a
-        watch may tell only after its lease has ended."""
-        await self.reflectors[-1].renewed()  # pods come last
+        """Waits until all nodes and pods are known as they are at this instant, or later: of another leader's last
+        bindings, and of a smaller node of the same name, a watch may tell only after its lease has ended."""
+        asked = [one.renewed() for one in self.reflectors if one.kind in (objects.NODE, objects.POD)]
+        await asyncio.gather(*asked)
 
     async def whole_lists(self) -> None:
         """Waits while a list is being told: half of one would show room that is taken."""
