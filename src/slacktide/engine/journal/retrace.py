@@ -156,7 +156,7 @@ class SessionHistory:
             case operations.HostGone(name):
                 self._closed.add(name)
             case operations.Run(now):
-                self._pass(now)
+                self.passed(now)
 
     def _after(self, operation: Operation, outcome: Outcome | None) -> None:
         engine = self.engine
@@ -324,8 +324,8 @@ class SessionHistory:
 
     # -- time ------------------------------------------------------------------------------------------------------
 
-    def _pass(self, now: float) -> None:
-        """The record begins with the first pass."""
+    def passed(self, now: float) -> None:
+        """There was a pass, or it is looked at how all stand. The record begins with the first."""
         self.now = now
         self.passed_at.append(now)
         if self.begin == -np.inf:

@@ -81,10 +81,21 @@ def as_workload(session: Session, out: Path | str) -> Made:
     history = SessionHistory(session.config)
     for _ in retrace(history.carry_out, session, Report()):
         pass
+    place = str(session.parts[0]) if session.parts else "record"
     if not np.isfinite(history.begin):
-        raise InputError([Problem(str(session.parts[0]) if session.parts else "record", 0, "", "no pass", "one")])
+        raise InputError([Problem(place, 0, "", "no pass", "one")])
     history.finish()
-    out = Path(out)
+    return write_history(history, session.config, Path(out), place, session=session.number)
+
+
+def write_history(
+    history: SessionHistory, config: Config, out: Path, place: str, *, session: int = 1, end: float | None = None
+) -> Made:
+    """Write what became of instances and hosts under ``config`` as files for a simulation of ``end`` seconds (None: as
+    long as the history is); ``place`` is where it is from.
+
+    Raises :class:`InputError` where no instance lived, and :class:`OutputError`.
+    """
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -92,7 +103,7 @@ def as_workload(session: Session, out: Path | str) -> Made:
     terms = Terms(history.hosts)
     rows = rows_of(history)
     if not rows:
-        raise InputError([Problem(str(session.parts[0]), 0, "", "no instance that lived", "at least one")])
+        raise InputError([Problem(place, 0, "", "no instance that lived", "at least one")])
     workload = _workload(rows, history, terms)
     write_workload(workload, out / "workload.parquet")
     write_hosts(hosts_of(history, workload.resources, terms), out / "hosts.parquet")
@@ -103,10 +114,12 @@ def as_workload(session: Session, out: Path | str) -> Made:
         _write(out / "events.csv", text)
         events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
-    written = {"startup": delays, "failures": events, "delay": network, "simulation": _write_graces(history, out)}
-    _write_settings(session.config, workload, history, out, written)
+    times: dict[str, Any] = {"end": max(SHORTEST, history.now - history.begin if end is None else end)}
+    times |= _write_graces(history, out)
+    written = {"startup": delays, "failures": events, "delay": network, "simulation": times}
+    _write_settings(config, workload, history, out, written)
     return Made(
-        session=session.number,
+        session=session,
         seconds=history.now - history.begin,
         rows=rows[-1].request,
         instances=len(workload),
@@ -353,7 +366,6 @@ def _write_settings(
         delay=replace(config.delay, **written["delay"]),
         simulation=replace(
             config.simulation,
-            end=max(SHORTEST, history.now - history.begin),
             recreation=float(np.median(history.recreations)) if history.recreations else 0.0,
             epoch=datetime.fromtimestamp(history.begin, UTC).isoformat(),
             **written["simulation"],

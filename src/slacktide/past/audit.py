@@ -1,0 +1,494 @@
+"""Audit logs of an API server: who was created, bound, evicted and deleted, to the microsecond.
+
+Each line is an event of ``audit.k8s.io/v1``. At level RequestResponse it has the whole object as it was then; at level
+Request what was asked for, which is merged here; at level Metadata only who did what, which is not enough for pods.
+"""
+
+from __future__ import annotations
+
+import gzip
+import heapq
+import io
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any
+
+import msgspec
+
+from slacktide.errors import InputError, Problem
+from slacktide.kube.client.kinds import Kind, Malformed, encode
+from slacktide.kube.client.metadata import Condition
+from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
+from slacktide.kube.resources.objects import POD
+from slacktide.past.kinds import BY_RESOURCE
+from slacktide.past.merging import merged
+from slacktide.past.story import Change, Findings, Story
+
+LONGEST_LINE = 16 << 20
+"""Bytes of a line that are read; etcd keeps no object that large."""
+REFUSED = 300
+BY_SCHEDULER, EVICTED = "PreemptionByScheduler", "EvictionByEvictionAPI"
+DEFAULT_GRACE_SECONDS = 30.0
+LEVELS = "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
+
+
+class _Ref(msgspec.Struct, rename="camel"):
+    resource: str = ""
+    namespace: str = ""
+    name: str = ""
+    uid: str = ""
+    api_group: str = ""
+    subresource: str = ""
+
+
+class _User(msgspec.Struct):
+    username: str = ""
+
+
+class _Code(msgspec.Struct):
+    code: int = 0
+
+
+class _Event(msgspec.Struct, rename="camel"):
+    """A line of the log."""
+
+    stage: str = ""
+    verb: str = ""
+    level: str = ""
+    user: _User = msgspec.field(default_factory=_User)
+    object_ref: _Ref | None = None
+    response_status: _Code | None = None
+    request_object: msgspec.Raw | None = None
+    response_object: msgspec.Raw | None = None
+    request_received_timestamp: Instant | None = None
+    stage_timestamp: Instant | None = None
+
+
+class _Meta(msgspec.Struct, rename="camel"):
+    name: str = ""
+    namespace: str = ""
+    uid: str = ""
+    generate_name: str = ""
+    resource_version: str = ""
+    creation_timestamp: Instant | None = None
+    deletion_timestamp: Instant | None = None
+    deletion_grace_period_seconds: int | None = None
+    finalizers: tuple[str, ...] = ()
+
+
+class _Header(msgspec.Struct, rename="camel"):
+    """Of any object what tells whether it is still there."""
+
+    kind: str = ""
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+    items: list[msgspec.Raw] | None = None
+
+
+class _Target(msgspec.Struct):
+    name: str = ""
+
+
+class _Binding(msgspec.Struct):
+    target: _Target = msgspec.field(default_factory=_Target)
+    metadata: _Meta = msgspec.field(default_factory=_Meta)
+
+
+_event = msgspec.json.Decoder(_Event, dec_hook=decode_special)
+_header = msgspec.json.Decoder(_Header, dec_hook=decode_special)
+_binding = msgspec.json.Decoder(_Binding, dec_hook=decode_special)
+WRITES = frozenset(("create", "update", "patch", "apply", "delete", "deletecollection"))
+Key = tuple[str, str, str, str]
+"""API group, plural, namespace and name."""
+
+
+class Lines:
+    """The events of log files in order of time, those that wrote something; ``findings`` counts what cannot be read."""
+
+    def __init__(self, files: Sequence[Path], findings: Findings) -> None:
+        self._files, self._findings = files, findings
+
+    def __iter__(self) -> Iterator[_Event]:
+        with ExitStack() as stack:
+            streams = [self._of(one, stack.enter_context(_opened(one))) for one in self._files]
+            # Several API servers have a log each; within one, lines are nearly in order.
+            for _, _, event in heapq.merge(*streams, key=lambda one: one[:2]):
+                yield event
+
+    def _of(self, path: Path, file: IO[bytes]) -> Iterator[tuple[float, str, _Event]]:
+        last = 0.0
+        for line in _lines(path, file, self._findings):
+            try:
+                event = _event.decode(line)
+            except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+                self._findings.counts["lines that are no audit events"] += 1
+                continue
+            self._findings.counts["events"] += 1
+            at = event.stage_timestamp or event.request_received_timestamp
+            if event.stage != "ResponseComplete" or event.verb not in WRITES or event.object_ref is None or at is None:
+                continue
+            if event.response_status is not None and event.response_status.code >= REFUSED:
+                continue
+            if (event.object_ref.api_group, event.object_ref.resource) not in BY_RESOURCE:
+                continue
+            last = max(last, at)
+            event.stage_timestamp = Instant(last)
+            yield last, str(path), event
+
+
+def _opened(path: Path) -> Any:
+    try:
+        if path.name.endswith(".gz"):
+            return gzip.open(path, "rb")
+        if path.name.endswith(".zst"):
+            return _zstandard(path)
+        return path.open("rb")
+    except OSError as error:
+        raise InputError([Problem(str(path), 0, "", "", f"an audit log: {error.strerror or error}")]) from None
+
+
+def _zstandard(path: Path) -> Any:
+    try:
+        import zstandard
+    except ImportError:
+        raise InputError([
+            Problem(str(path), 0, "", "", "a plain or gzip file, or zstandard: pip install zstandard, or unzstd it")
+        ]) from None  # fmt: skip
+    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True))
+
+
+def _lines(path: Path, file: IO[bytes], findings: Findings) -> Iterator[bytes]:
+    try:
+        while line := file.readline(LONGEST_LINE):
+            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                findings.counts["lines that are too long"] += 1
+                while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                    pass
+            elif line.strip():
+                yield line
+    except (EOFError, OSError) as error:
+        findings.note(f"{path} ends early: {error}; what came before was used")
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """The log files in these files and folders."""
+    found: list[Path] = []
+    for path in paths:
+        if path.is_dir():
+            found += sorted(Path(root) / name for root, _, names in os.walk(path) for name in names)
+        else:
+            found.append(path)
+    if not found:
+        raise InputError([Problem(str(paths[0]), 0, "", "an empty folder", "audit logs, such as audit.log")])
+    return found
+
+
+def story(paths: Sequence[Path]) -> Story:
+    """What these logs tell. They are read twice: first to find what was there before they begin.
+
+    Raises :class:`InputError` where they have no event, or none that says what a pod asks for.
+    """
+    findings, files = Findings(), files_of(paths)
+    place = str(paths[0])
+    first = _Beginning(Lines(files, Findings()))
+    if first.begin is None:
+        raise InputError([Problem(place, 0, "", "no event that wrote something", "audit events of the API server")])
+    if not first.pods:
+        raise InputError([
+            Problem(place, 0, "", f"pods at level {first.level or 'None'}", f"an audit policy with level {LEVELS}")
+        ])  # fmt: skip
+    reader = _Reader(Lines(files, findings), findings)
+    return Story(place, first.begin, reader.known(first.found, first.begin), reader.changes(), findings)
+
+
+class _Beginning:
+    """What there was when the logs begin: objects that were not created in them, as they were when they were first told
+    of, and with all that is known to have happened before."""
+
+    def __init__(self, lines: Lines) -> None:
+        self.begin: float | None = None
+        self.pods = 0
+        self.level = ""
+        self.found: dict[Key, tuple[Kind[Any], msgspec.Raw]] = {}
+        seen: set[Key] = set()
+        for event in lines:
+            at, ref = event.stage_timestamp or 0.0, event.object_ref
+            assert ref is not None  # noqa: S101  # Lines has no others
+            self.begin = at if self.begin is None else self.begin
+            kind = BY_RESOURCE[ref.api_group, ref.resource]
+            if kind is POD:
+                self.level = event.level
+                self.pods += event.request_object is not None or event.response_object is not None
+            key = (ref.api_group, ref.resource, ref.namespace, ref.name)
+            if key in seen or not ref.name:
+                continue
+            body = event.response_object
+            if event.verb == "create" and not ref.subresource:
+                seen.add(key)
+            elif body is not None and (header := _read(body)) is not None and header.kind in ("", kind.kind):
+                seen.add(key)
+                created = header.metadata.creation_timestamp
+                if created is not None and created < self.begin:
+                    self.found[key] = kind, msgspec.Raw(bytes(body))
+
+
+class _Reader:
+    """Makes changes of events."""
+
+    def __init__(self, lines: Lines, findings: Findings) -> None:
+        self._lines, self._findings = lines, findings
+        self._now: dict[Key, Any] = {}
+        """Objects as they are."""
+        self._bodies: dict[Key, dict[str, Any]] = {}
+        """The same as plain data, of those of which requests are merged."""
+        self._versions: dict[Key, int] = {}
+        self._unnamed: dict[tuple[str, str], list[tuple[float, dict[str, Any]]]] = {}
+        """Pods whose creation did not say their name, by namespace and the beginning of it."""
+
+    def known(self, found: dict[Key, tuple[Kind[Any], msgspec.Raw]], begin: float) -> Iterator[Change]:
+        """What was there at the beginning."""
+        for key, (kind, raw) in found.items():
+            decoded = kind.decode(raw)
+            if isinstance(decoded, Malformed):
+                continue
+            if kind is POD:
+                decoded = _as_it_began(decoded, begin)
+            self._now[key] = decoded
+            yield Change(begin, kind, decoded)
+
+    def changes(self) -> Iterator[Change]:
+        for event in self._lines:
+            ref = event.object_ref
+            assert ref is not None  # noqa: S101
+            kind = BY_RESOURCE[ref.api_group, ref.resource]
+            self._findings.counts[f"{event.verb} {kind.plural}{'/' if ref.subresource else ''}{ref.subresource}"] += 1
+            key = (ref.api_group, ref.resource, ref.namespace, ref.name)
+            at = event.stage_timestamp or 0.0
+            if kind is POD and ref.subresource in ("binding", "eviction"):
+                yield from self._bound(at, key, event) if ref.subresource == "binding" else self._evicted(at, key)
+            elif event.verb in ("delete", "deletecollection"):
+                yield from self._deleted(at, kind, key, event)
+            else:
+                yield from self._written(at, kind, key, event)
+
+    def _written(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
+        body = event.response_object
+        header = None if body is None else _read(body)
+        if body is not None and header is not None and header.kind in ("", kind.kind) and header.metadata.name:
+            yield from self._is(at, kind, (*key[:3], header.metadata.name), header, body)
+        elif event.request_object is not None and event.level == "Request":
+            yield from self._asked(at, kind, key, event)
+        elif event.level == "Metadata":
+            self._findings.counts[f"{kind.plural} at level Metadata"] += 1
+            self._findings.note(f"{kind.plural} are logged at level Metadata: what changed is not known")
+
+    def _is(self, at: float, kind: Kind[Any], key: Key, header: _Header, body: bytes | msgspec.Raw) -> Iterator[Change]:
+        """An object is like this now; of two writes that were logged in another order the later counts."""
+        version = int(header.metadata.resource_version) if header.metadata.resource_version.isdigit() else 0
+        if version and version < self._versions.get(key, 0):
+            return
+        found = kind.decode(body)
+        if isinstance(found, Malformed):
+            self._findings.counts["objects that cannot be read"] += 1
+            yield Change(at, kind, found)
+            return
+        before = self._now.get(key)
+        if before is not None and before.metadata.uid != found.metadata.uid:
+            yield Change(at, kind, before, deleted=True)
+        self._versions[key] = version
+        if _is_gone(header.metadata):
+            yield from self._gone(at, kind, key, found)
+        else:
+            self._now[key] = found
+            yield Change(at, kind, found)
+
+    def _gone(self, at: float, kind: Kind[Any], key: Key, found: Any = None) -> Iterator[Change]:
+        before = self._now.pop(key, None)
+        self._bodies.pop(key, None)
+        self._versions.pop(key, None)
+        found = before if found is None else found
+        if found is not None:
+            yield Change(at, kind, found, deleted=True)
+
+    def _deleted(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
+        body = event.response_object
+        header = None if body is None else _read(body)
+        if header is not None and header.items is not None:
+            for item in header.items:
+                one = _read(item)
+                if one is not None:
+                    yield from self._goes(at, kind, (*key[:3], one.metadata.name), one, item, event)
+        elif not key[3]:
+            for other in [one for one in self._now if one[:3] == key[:3]]:
+                yield from self._goes(at, kind, other, None, None, event)
+        elif header is not None and header.kind == kind.kind:
+            yield from self._goes(at, kind, key, header, body, event)
+        else:
+            yield from self._goes(at, kind, key, None, None, event)
+
+    def _goes(
+        self, at: float, kind: Kind[Any], key: Key, header: _Header | None, body: msgspec.Raw | None, event: _Event
+    ) -> Iterator[Change]:
+        """An object was told to go; a pod on a node goes when its kubelet says so."""
+        if header is not None and body is not None and not _is_gone(header.metadata):
+            if header.metadata.deletion_timestamp is None:  # it was removed, and this is how it was
+                yield from self._gone(at, kind, key)
+                return
+            yield from self._is(at, kind, key, header, body)
+        else:
+            pod = self._now.get(key)
+            told = kind is POD and pod is not None and pod.spec.node_name and not _by_kubelet(event.user.username)
+            if not told or pod.metadata.deletion_timestamp is not None or header is not None:
+                yield from self._gone(at, kind, key)
+                return
+            yield from self._marked(at, key, pod, _grace(pod))
+        pod = self._now.get(key)
+        if kind is POD and pod is not None and event.user.username.endswith(":kube-scheduler"):
+            yield from self._disrupted(at, key, BY_SCHEDULER)
+
+    def _marked(self, at: float, key: Key, pod: Any, grace: float) -> Iterator[Change]:
+        if not pod.spec.node_name:
+            yield from self._gone(at, POD, key)
+            return
+        metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=Instant(at + grace))
+        self._now[key] = pod = msgspec.structs.replace(pod, metadata=metadata)
+        yield Change(at, POD, pod)
+
+    def _disrupted(self, at: float, key: Key, reason: str) -> Iterator[Change]:
+        """Says why a pod goes, where nobody said it yet."""
+        pod = self._now[key]
+        if not any(one.type == "DisruptionTarget" for one in pod.status.conditions):
+            self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, reason)
+            yield Change(at, POD, pod)
+
+    def _evicted(self, at: float, key: Key) -> Iterator[Change]:
+        """An eviction deletes the pod, which is not logged again."""
+        pod = self._now.get(key)
+        if pod is None or pod.metadata.deletion_timestamp is not None:
+            return
+        self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, EVICTED)
+        yield from self._marked(at, key, pod, _grace(pod))
+
+    def _bound(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
+        """The answer to a binding is no pod."""
+        try:
+            asked = _binding.decode(event.request_object or b"{}")
+        except (msgspec.DecodeError, RecursionError):
+            return
+        if not asked.target.name:
+            self._findings.note("bindings do not say which node: log pods/binding at level Request or RequestResponse")
+            return
+        if key not in self._now:
+            yield from self._named(key, asked.metadata.uid)
+        pod = self._now.get(key)
+        if pod is None:
+            self._findings.counts["bindings of pods that were not told of"] += 1
+            return
+        spec = msgspec.structs.replace(pod.spec, node_name=asked.target.name)
+        self._now[key] = pod = _with_condition(msgspec.structs.replace(pod, spec=spec), "PodScheduled", at)
+        if key in self._bodies:
+            self._bodies[key].setdefault("spec", {})["nodeName"] = asked.target.name
+        yield Change(at, POD, pod)
+
+    # -- level Request ---------------------------------------------------------------------------------------------
+
+    def _asked(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
+        """Only what was asked for is logged: it is merged into what was known."""
+        try:
+            asked = msgspec.json.decode(event.request_object or b"null")
+        except (msgspec.DecodeError, RecursionError):
+            self._findings.counts["requests that cannot be read"] += 1
+            return
+        self._findings.note("the log has requests only (level Request): defaults that the API server sets are not known")
+        if event.verb == "create" and isinstance(asked, dict):
+            metadata = asked.setdefault("metadata", {})
+            metadata.setdefault("creationTimestamp", _whole(at))
+            metadata["namespace"] = key[2]
+            name = key[3] or metadata.get("name", "")
+            if not name:
+                self._unnamed.setdefault((key[2], str(metadata.get("generateName", ""))), []).append((at, asked))
+                return
+            yield from self._set(at, kind, (*key[:3], name), asked)
+            return
+        if key not in self._bodies:
+            if key in self._now:
+                self._bodies[key] = msgspec.json.decode(encode(self._now[key]))
+            elif isinstance(asked, dict) and event.verb in ("update", "apply"):
+                self._bodies[key] = {}
+            else:
+                self._findings.counts[f"patches of {kind.plural} that were not told of"] += 1
+                return
+        body = asked if event.verb == "update" else merged(self._bodies[key], asked)
+        yield from self._set(at, kind, key, body)
+
+    def _set(self, at: float, kind: Kind[Any], key: Key, body: Any) -> Iterator[Change]:
+        metadata = body.setdefault("metadata", {})
+        metadata.setdefault("uid", f"{key[2]}/{key[3]}/{at:.6f}")
+        metadata["name"] = key[3]
+        self._bodies[key] = body
+        raw = encode(body)
+        header = _read(msgspec.Raw(raw))
+        if header is not None:
+            yield from self._is(at, kind, key, header, raw)
+
+    def _named(self, key: Key, uid: str) -> Iterator[Change]:
+        """The pod of this name was created without it: it is the eldest that may be meant."""
+        prefixes = [one for one in self._unnamed if one[0] == key[2] and one[1] and key[3].startswith(one[1])]
+        if not prefixes:
+            return
+        waiting = self._unnamed[max(prefixes, key=lambda one: len(one[1]))]
+        if not waiting:
+            return
+        at, body = waiting.pop(0)
+        if uid:
+            body["metadata"]["uid"] = uid
+        yield from self._set(at, POD, key, body)
+
+
+def _as_it_began(pod: Any, begin: float) -> Any:
+    """A pod that was told of later, without what has happened to it since the beginning."""
+    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=None)
+    status = pod.status
+    bound = next((one.last_transition_time for one in status.conditions if one.type == "PodScheduled"), None)
+    if bound is not None and bound >= begin:
+        spec = msgspec.structs.replace(pod.spec, node_name="")
+        return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=type(status)())
+    phase = "Running" if status.phase in ("Succeeded", "Failed") else status.phase
+    return msgspec.structs.replace(pod, metadata=metadata, status=msgspec.structs.replace(status, phase=phase))
+
+
+def _read(body: msgspec.Raw) -> _Header | None:
+    try:
+        return _header.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+
+
+def _is_gone(metadata: _Meta) -> bool:
+    """Whether an object that was written like this is removed by that."""
+    if metadata.deletion_timestamp is None or metadata.finalizers:
+        return False
+    return not metadata.deletion_grace_period_seconds
+
+
+def _by_kubelet(username: str) -> bool:
+    return username.startswith("system:node:")
+
+
+def _grace(pod: Any) -> float:
+    seconds = pod.spec.termination_grace_period_seconds
+    return DEFAULT_GRACE_SECONDS if seconds is None else float(seconds)
+
+
+def _whole(at: float) -> str:
+    return rfc3339(float(int(at)))
+
+
+def _with_condition(pod: Any, name: str, at: float, reason: str = "") -> Any:
+    condition = Condition(name, "True", reason, "", Instant(float(int(at))))
+    others = tuple(one for one in pod.status.conditions if one.type != name)
+    return msgspec.structs.replace(
+        pod, status=msgspec.structs.replace(pod.status, conditions=(*others, condition))
+    )
+

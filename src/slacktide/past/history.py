@@ -1,0 +1,65 @@
+"""What became of instances, with what they were delivered, by the metric that promises are judged by."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Config
+from slacktide.engine.core.types import Controller
+from slacktide.engine.journal.retrace import InstanceHistory, SessionHistory
+from slacktide.engine.ledger.slo_status import accrue
+from slacktide.qos.availability import TIMES
+
+KNOWN = tuple(name for name in TIMES if name != "pending")
+Times = NDArray[np.float64]
+"""Seconds of an instance by what it did, as :data:`TIMES` names them, shape (5,)."""
+
+
+class PastHistory(SessionHistory):
+    """Counts from the beginning of the story on: what an instance had got or lost before is not known.
+
+    ``times`` has for every instance what its seconds were, by ``id``.
+    """
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        self.times: dict[int, Times] = {}
+        self._at_begin: dict[int, Times] = {}
+
+    def passed(self, now: float) -> None:
+        begins = not np.isfinite(self.begin)
+        super().passed(now)
+        if begins:
+            for row, life in self.of_row.items():
+                self._at_begin[id(life)] = self._stood(row, life, now)
+                life.admission, life.lost = max(life.admission, now), ()
+
+    def departs(self, controller: Controller, row: int, at: float, completed: bool) -> None:
+        life = self._history(controller, row)
+        self._note(row, life, at)
+        super().departs(controller, row, at, completed)
+
+    def finish(self) -> None:
+        for row, life in self.of_row.items():
+            self._note(row, life, self.now)
+        super().finish()
+
+    def of_controllers(self, lives: Iterable[InstanceHistory] | None = None) -> Mapping[str, Times]:
+        """Seconds of all instances together, by the key of their controller."""
+        found: dict[str, Times] = defaultdict(lambda: np.zeros(len(TIMES)))
+        for life in self.instances if lives is None else lives:
+            found[life.controller.key] += self.times.get(id(life), 0.0)
+        return found
+
+    def _note(self, row: int, life: InstanceHistory, at: float) -> None:
+        self.times[id(life)] = np.maximum(0.0, self._stood(row, life, at) - self._at_begin.get(id(life), 0.0))
+
+    def _stood(self, row: int, life: InstanceHistory, at: float) -> Times:
+        had = accrue(self.engine.tables.tb, [row], 1, at)
+        named = {name: float(had[name][0]) for name in KNOWN}
+        pending = max(0.0, float(had["lifetime"][0]) - sum(named.values()))
+        return np.array([pending if name == "pending" else named[name] for name in TIMES])
