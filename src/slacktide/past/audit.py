@@ -29,6 +29,7 @@ from slacktide.past.story import Change, Findings, Story
 LONGEST_LINE = 16 << 20
 """Bytes of a line that are read; etcd keeps no object that large."""
 REFUSED = 300
+ABSENT = msgspec.Raw(b"null")
 BY_SCHEDULER, EVICTED = "PreemptionByScheduler", "EvictionByEvictionAPI"
 DEFAULT_GRACE_SECONDS = 30.0
 LEVELS = "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
@@ -60,8 +61,8 @@ class _Event(msgspec.Struct, rename="camel"):
     user: _User = msgspec.field(default_factory=_User)
     object_ref: _Ref | None = None
     response_status: _Code | None = None
-    request_object: msgspec.Raw | None = None
-    response_object: msgspec.Raw | None = None
+    request_object: msgspec.Raw = ABSENT
+    response_object: msgspec.Raw = ABSENT
     request_received_timestamp: Instant | None = None
     stage_timestamp: Instant | None = None
 
@@ -219,14 +220,14 @@ class _Beginning:
             kind = BY_RESOURCE[ref.api_group, ref.resource]
             if kind is POD:
                 self.level = event.level
-                self.pods += event.request_object is not None or event.response_object is not None
+                self.pods += _has(event.request_object) or _has(event.response_object)
             key = (ref.api_group, ref.resource, ref.namespace, ref.name)
             if key in seen or not ref.name:
                 continue
             body = event.response_object
             if event.verb == "create" and not ref.subresource:
                 seen.add(key)
-            elif body is not None and (header := _read(body)) is not None and header.kind in ("", kind.kind):
+            elif _has(body) and (header := _read(body)) is not None and header.kind in ("", kind.kind):
                 seen.add(key)
                 created = header.metadata.creation_timestamp
                 if created is not None and created < self.begin:
@@ -274,10 +275,10 @@ class _Reader:
 
     def _written(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
         body = event.response_object
-        header = None if body is None else _read(body)
-        if body is not None and header is not None and header.kind in ("", kind.kind) and header.metadata.name:
+        header = _read(body) if _has(body) else None
+        if header is not None and header.kind in ("", kind.kind) and header.metadata.name:
             yield from self._is(at, kind, (*key[:3], header.metadata.name), header, body)
-        elif event.request_object is not None and event.level == "Request":
+        elif _has(event.request_object) and event.level == "Request":
             yield from self._asked(at, kind, key, event)
         elif event.level == "Metadata":
             self._findings.counts[f"{kind.plural} at level Metadata"] += 1
@@ -313,7 +314,7 @@ class _Reader:
 
     def _deleted(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
         body = event.response_object
-        header = None if body is None else _read(body)
+        header = _read(body) if _has(body) else None
         if header is not None and header.items is not None:
             for item in header.items:
                 one = _read(item)
@@ -373,7 +374,7 @@ class _Reader:
     def _bound(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
         """The answer to a binding is no pod."""
         try:
-            asked = _binding.decode(event.request_object or b"{}")
+            asked = _binding.decode(event.request_object)
         except (msgspec.DecodeError, RecursionError):
             return
         if not asked.target.name:
@@ -396,7 +397,7 @@ class _Reader:
     def _asked(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
         """Only what was asked for is logged: it is merged into what was known."""
         try:
-            asked = msgspec.json.decode(event.request_object or b"null")
+            asked = msgspec.json.decode(event.request_object)
         except (msgspec.DecodeError, RecursionError):
             self._findings.counts["requests that cannot be read"] += 1
             return
@@ -456,6 +457,10 @@ def _as_it_began(pod: Any, begin: float) -> Any:
         return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=type(status)())
     phase = "Running" if status.phase in ("Succeeded", "Failed") else status.phase
     return msgspec.structs.replace(pod, metadata=metadata, status=msgspec.structs.replace(status, phase=phase))
+
+
+def _has(body: msgspec.Raw) -> bool:
+    return bytes(body[:4] if isinstance(body, bytes) else memoryview(body)[:4]) != b"null"
 
 
 def _read(body: msgspec.Raw) -> _Header | None:

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.engine.core.types import Controller
+from slacktide.engine.core import operations
+from slacktide.engine.core.operations import Operation
+from slacktide.engine.core.types import Controller, Outcome
 from slacktide.engine.journal.retrace import InstanceHistory, SessionHistory
 from slacktide.engine.ledger.slo_status import accrue
 from slacktide.qos.availability import TIMES
@@ -37,6 +39,17 @@ class PastHistory(SessionHistory):
             for row, life in self.of_row.items():
                 self._at_begin[id(life)] = self._stood(row, life, now)
                 life.admission, life.lost = max(life.admission, now), ()
+
+    def preempted(self, uid: str) -> None:
+        """The cluster's scheduler preempts a pod now."""
+        pod = self.engine.pods.get(uid)
+        if pod is not None:
+            self._told[pod.row] = self._leaving[uid] = self.engine.latest
+
+    def _after(self, operation: Operation, outcome: Outcome | None) -> None:
+        super()._after(operation, outcome)
+        if isinstance(operation, operations.BoundElsewhere):
+            self._begun[operation.uid] = operation.at
 
     def departs(self, controller: Controller, row: int, at: float, completed: bool) -> None:
         life = self._history(controller, row)

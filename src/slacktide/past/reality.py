@@ -198,6 +198,7 @@ class Reality:
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1
+            self.history.preempted(record.uid)
 
 
 def _unclassed(labels: dict[str, str]) -> dict[str, str]:

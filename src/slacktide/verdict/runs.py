@@ -1,0 +1,137 @@
+"""Simulations of a past: what a policy delivers to each request, how often it preempts, how long pods wait."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.config import Accounting, Config
+from slacktide.experiment.planning import bracket, next_sizes
+from slacktide.model import ServiceClass
+from slacktide.sim import EVENT_KINDS, RunResult, run
+from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
+
+KUBERNETES, SLACKTIDE = "priority", "qos-driven"
+ADMITTED, PLACED, PREEMPTED, EVICTED = (EVENT_KINDS.index(one) for one in ("admitted", "placed", "preempted", "evicted"))
+MOST = 4
+"""Times as many nodes as today's are tried at the most."""
+KEPT = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Of one run: ``delivered`` and ``preempted`` by the request's number; ``waits``: seconds that instances waited for
+    a node before each placement, with the request's number, shape (n, 2); ``unplaced``: waits that had no end."""
+
+    delivered: dict[int, float]
+    preempted: dict[int, int]
+    waits: NDArray[np.float64]
+    unplaced: int
+    nodes: int
+
+    def kept(self, promised: Mapping[int, ServiceClass]) -> set[int]:
+        """Requests that got what they were promised."""
+        return {number for number, one in promised.items() if self.delivered.get(number, 1.0) >= one.slo - KEPT}
+
+
+def simulated(
+    past: ClusterPast, policy: str, *, seed: int = 0, size: int | None = None, events: bool = False,
+    promised: Mapping[int, ServiceClass] | None = None, change: Callable[[ClusterPast], ClusterPast] | None = None,
+) -> Outcome:  # fmt: skip
+    """A run on ``size`` nodes (None: those that there were). With ``events`` it is noted how long pods wait."""
+    past = past if change is None else change(past)
+    if promised is None:
+        promised = by_priority(past) if policy == KUBERNETES else past.promised
+    workload = with_classes(past, dict(promised))
+    config = _config(past, policy, seed)
+    with tempfile.TemporaryDirectory() as folder:
+        hosts = past.hosts
+        if size is not None and size != len(hosts):
+            hosts, happens = sized(past, size)
+            path = Path(folder) / "events.csv"
+            write_events(happens, path)
+            config = replace(config, failures=replace(config.failures, file=str(path) if happens else None))
+        result = run(workload, hosts, replace(config, classes=workload.classes), events=events)
+    return _outcome(past, result, config.qos.startup, len(hosts))
+
+
+def _config(past: ClusterPast, policy: str, seed: int) -> Config:
+    config = past.config
+    return replace(
+        config, policy=replace(config.policy, name=policy), simulation=replace(config.simulation, seed=seed)  # type: ignore[arg-type]
+    )
+
+
+def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes: int) -> Outcome:
+    requests, found = past.workload.requests, result.requests
+    numbers = (past.workload.ids if requests is None else requests.ids)[found["row"]]
+    shares = found[f"availability_{accounting}"] if f"availability_{accounting}" in found else _alone(found, accounting)
+    waits, unplaced = _waits(past, result)
+    return Outcome(
+        dict(zip(numbers.tolist(), shares.tolist(), strict=True)),
+        dict(zip(numbers.tolist(), found["preemptions"].tolist(), strict=True)),
+        waits,
+        unplaced,
+        nodes,
+    )
+
+
+def _alone(found: Mapping[str, NDArray[np.float64]], accounting: Accounting) -> NDArray[np.float64]:
+    from slacktide.metrics.summary import achieved
+
+    return achieved(found, accounting)
+
+
+def _waits(past: ClusterPast, result: RunResult) -> tuple[NDArray[np.float64], int]:
+    """How long instances waited before each placement."""
+    events = result.events
+    if events is None:
+        return np.zeros((0, 2)), 0
+    since: dict[int, float] = {}
+    found = []
+    rows = zip(events["time"].tolist(), events["kind"].tolist(), events["row"].tolist(), strict=True)
+    for at, kind, row in rows:
+        if kind in (ADMITTED, PREEMPTED, EVICTED):
+            since[row] = at
+        elif kind == PLACED and row in since:
+            found.append((float(past.number_of(row)), at - since.pop(row)))
+    return np.array(found).reshape(-1, 2), len(since)
+
+
+def together(cases: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
+    """Runs side by side."""
+    with ThreadPoolExecutor(max(1, min(len(cases), os.cpu_count() or 1))) as hands:
+        return [one.result() for one in [hands.submit(case) for case in cases]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """The smallest number of nodes that will do, None where ``most`` do not; ``shares``: of which part of the seeds each
+    size tested does."""
+
+    nodes: int | None
+    most: int
+    shares: dict[int, float]
+
+
+def smallest(past: ClusterPast, policy: str, target: set[int], seeds: int) -> Sizing:
+    """The smallest number of nodes on which all requests of ``target`` get what they were promised, with every seed."""
+    most, shares = MOST * len(past.hosts), dict[int, float]()
+    does: dict[int, bool] = {}
+    while wanted := next_sizes(does, start=len(past.hosts), most=most, at_once=2, within=max(1, len(past.hosts) // 100)):
+        for size in wanted:
+            cases = [_case(past, policy, seed, size) for seed in range(seeds)]
+            kept = [target <= one.kept(past.promised) for one in together(cases)]
+            shares[size], does[size] = sum(kept) / seeds, all(kept)
+    return Sizing(bracket(does).meets, most, dict(sorted(shares.items())))
+
+
+def _case(past: ClusterPast, policy: str, seed: int, size: int) -> Callable[[], Outcome]:
+    return lambda: simulated(past, policy, seed=seed, size=size)
