@@ -97,7 +97,7 @@ class Users:
 
     def disturb(self) -> None:
         """Somebody scales, rolls out or deletes a Deployment."""
-        name, (namespace, asked) = self.chance.choice(list(self.deployments.items()))
+        name, (namespace, _) = self.chance.choice(list(self.deployments.items()))
         path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{name}"
         what = self.chance.choices(("scale", "roll out", "delete"), (4, 4, 1))[0]
         if what == "delete":
@@ -129,7 +129,12 @@ def play(plane: ControlPlane, arguments: argparse.Namespace) -> None:
     for namespace in NAMESPACES:
         plane.api.post("/api/v1/namespaces", {"metadata": {"name": namespace}})
     for name, value in PRIORITIES.items():
-        body = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": name}, "value": value}
+        body = {
+            "apiVersion": "scheduling.k8s.io/v1",
+            "kind": "PriorityClass",
+            "metadata": {"name": name},
+            "value": value,
+        }
         plane.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", body)
     users = Users(plane, arguments.seed, arguments.scheduler, nodes, arguments.cpu)
     room, seconds = arguments.nodes * arguments.cpu * 1000, arguments.minutes * 60.0
@@ -181,8 +186,10 @@ def main() -> None:
     rules = out / "audit-policy.json"
     rules.write_text(json.dumps(policy(arguments.level)))
     flags = {"kube-apiserver": [f"--audit-policy-file={rules}", f"--audit-log-path={out / 'audit.log'}",
-                                "--audit-log-maxsize=100000", "--disable-admission-plugins=ServiceAccount"]}  # fmt: skip
-    plane = ControlPlane.create(out / "lab", Binaries.find([*NEEDED, "kube-scheduler"]), with_kube_scheduler=True, flags=flags)
+                                "--audit-log-maxsize=100000"]}  # fmt: skip
+    plane = ControlPlane.create(
+        out / "lab", Binaries.find([*NEEDED, "kube-scheduler"]), with_kube_scheduler=True, flags=flags
+    )
     plane.start(guarded=True)
     try:
         play(plane, arguments)

@@ -38,6 +38,10 @@ GROUPS = {
         "simulate": "Simulates WORKLOAD on HOSTS: what was promised, what delivered.",
         "trace": "Prepares workloads and hosts, also from published traces.",
     },
+    "Your cluster": {
+        "past": "Makes a simulation's input of what a cluster did, or of what it is.",
+        "verdict": "Says which promises kube-scheduler kept in the past of DIR, and which slacktide would have kept.",
+    },
     "Compare": {
         "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",
         "report": "Makes one HTML page of the experiment in DIR.",
@@ -68,6 +72,7 @@ GROUPS = {
 """All commands by what they are for, each with the first sentence of its own help. (A test compares them.)"""
 PACKAGES = {
     "Simulate": "simulation",
+    "Your cluster": "past",
     "Compare": "comparison",
     "On a cluster": "cluster",
     "Try on this machine": "machine",

@@ -10,6 +10,7 @@ import gzip
 import heapq
 import io
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -21,8 +22,8 @@ from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
-from slacktide.kube.resources.objects import POD
-from slacktide.past.kinds import BY_RESOURCE
+from slacktide.kube.resources.objects import NODE, POD, Pod
+from slacktide.past.kinds import BY_RESOURCE, kind_of
 from slacktide.past.merging import merged
 from slacktide.past.story import Change, Findings, Story
 
@@ -32,7 +33,9 @@ REFUSED = 300
 ABSENT = msgspec.Raw(b"null")
 BY_SCHEDULER, EVICTED = "PreemptionByScheduler", "EvictionByEvictionAPI"
 DEFAULT_GRACE_SECONDS = 30.0
-LEVELS = "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
+LEVELS = (
+    "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
+)
 
 
 class _Ref(msgspec.Struct, rename="camel"):
@@ -87,6 +90,12 @@ class _Header(msgspec.Struct, rename="camel"):
     items: list[msgspec.Raw] | None = None
 
 
+class _Options(msgspec.Struct, rename="camel"):
+    """Of a deletion: how long a pod may take."""
+
+    grace_period_seconds: int | None = None
+
+
 class _Target(msgspec.Struct):
     name: str = ""
 
@@ -98,8 +107,10 @@ class _Binding(msgspec.Struct):
 
 _event = msgspec.json.Decoder(_Event, dec_hook=decode_special)
 _header = msgspec.json.Decoder(_Header, dec_hook=decode_special)
+_options = msgspec.json.Decoder(_Options)
 _binding = msgspec.json.Decoder(_Binding, dec_hook=decode_special)
 WRITES = frozenset(("create", "update", "patch", "apply", "delete", "deletecollection"))
+POD_KEY = ("", POD.plural)
 Key = tuple[str, str, str, str]
 """API group, plural, namespace and name."""
 
@@ -150,13 +161,9 @@ def _opened(path: Path) -> Any:
 
 
 def _zstandard(path: Path) -> Any:
-    try:
-        import zstandard
-    except ImportError:
-        raise InputError([
-            Problem(str(path), 0, "", "", "a plain or gzip file, or zstandard: pip install zstandard, or unzstd it")
-        ]) from None  # fmt: skip
-    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(path.open("rb"), closefd=True))
+    import pyarrow as pa
+
+    return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
 
 
 def _lines(path: Path, file: IO[bytes], findings: Findings) -> Iterator[bytes]:
@@ -244,7 +251,8 @@ class _Reader:
         self._bodies: dict[Key, dict[str, Any]] = {}
         """The same as plain data, of those of which requests are merged."""
         self._versions: dict[Key, int] = {}
-        self._unnamed: dict[tuple[str, str], list[tuple[float, dict[str, Any]]]] = {}
+        self._made = 0
+        self._unnamed: dict[tuple[str, str], deque[Key]] = {}
         """Pods whose creation did not say their name, by namespace and the beginning of it."""
 
     def known(self, found: dict[Key, tuple[Kind[Any], msgspec.Raw]], begin: float) -> Iterator[Change]:
@@ -253,7 +261,7 @@ class _Reader:
             decoded = kind.decode(raw)
             if isinstance(decoded, Malformed):
                 continue
-            if kind is POD:
+            if kind in (POD, NODE):
                 decoded = _as_it_began(decoded, begin)
             self._now[key] = decoded
             yield Change(begin, kind, decoded)
@@ -338,9 +346,10 @@ class _Reader:
                 return
             yield from self._is(at, kind, key, header, body)
         else:
-            pod = self._now.get(key)
-            told = kind is POD and pod is not None and pod.spec.node_name and not _by_kubelet(event.user.username)
-            if not told or pod.metadata.deletion_timestamp is not None or header is not None:
+            self._named(key)
+            pod = self._now.get(key) if kind is POD and header is None else None
+            # Level Request has no answer: kubelets delete what has ended, all others tell it to go.
+            if pod is None or pod.metadata.deletion_timestamp is not None or _at_once(event):
                 yield from self._gone(at, kind, key)
                 return
             yield from self._marked(at, key, pod, _grace(pod))
@@ -365,6 +374,7 @@ class _Reader:
 
     def _evicted(self, at: float, key: Key) -> Iterator[Change]:
         """An eviction deletes the pod, which is not logged again."""
+        self._named(key)
         pod = self._now.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return
@@ -380,8 +390,7 @@ class _Reader:
         if not asked.target.name:
             self._findings.note("bindings do not say which node: log pods/binding at level Request or RequestResponse")
             return
-        if key not in self._now:
-            yield from self._named(key, asked.metadata.uid)
+        self._named(key)
         pod = self._now.get(key)
         if pod is None:
             self._findings.counts["bindings of pods that were not told of"] += 1
@@ -401,17 +410,23 @@ class _Reader:
         except (msgspec.DecodeError, RecursionError):
             self._findings.counts["requests that cannot be read"] += 1
             return
-        self._findings.note("the log has requests only (level Request): defaults that the API server sets are not known")
+        self._findings.note(
+            "the log has requests only (level Request): what the API server sets is not known, such as priorities"
+        )
         if event.verb == "create" and isinstance(asked, dict):
             metadata = asked.setdefault("metadata", {})
             metadata.setdefault("creationTimestamp", _whole(at))
             metadata["namespace"] = key[2]
+            self._find_owners(metadata)
             name = key[3] or metadata.get("name", "")
-            if not name:
-                self._unnamed.setdefault((key[2], str(metadata.get("generateName", ""))), []).append((at, asked))
-                return
+            if not name:  # it is called so until somebody names it
+                prefix = str(metadata.get("generateName", ""))
+                self._made += 1
+                name = f"{prefix}{self._made}"
+                self._unnamed.setdefault((key[2], prefix), deque()).append((*key[:3], name))
             yield from self._set(at, kind, (*key[:3], name), asked)
             return
+        self._named(key)
         if key not in self._bodies:
             if key in self._now:
                 self._bodies[key] = msgspec.json.decode(encode(self._now[key]))
@@ -420,47 +435,71 @@ class _Reader:
             else:
                 self._findings.counts[f"patches of {kind.plural} that were not told of"] += 1
                 return
+        uid = self._bodies[key].get("metadata", {}).get("uid")
         body = asked if event.verb == "update" else merged(self._bodies[key], asked)
+        if uid is not None:
+            body.setdefault("metadata", {})["uid"] = uid
         yield from self._set(at, kind, key, body)
+
+    def _find_owners(self, metadata: dict[str, Any]) -> None:
+        """Objects whose creation was logged as a request have another UID here than those that they own know."""
+        for one in metadata.get("ownerReferences") or ():
+            kind = kind_of(str(one.get("apiVersion")), str(one.get("kind")))
+            if kind is not None:
+                group = kind.api_version.rpartition("/")[0]
+                owner = self._bodies.get((group, kind.plural, metadata["namespace"], str(one.get("name"))))
+                one["uid"] = one.get("uid") if owner is None else owner["metadata"]["uid"]
 
     def _set(self, at: float, kind: Kind[Any], key: Key, body: Any) -> Iterator[Change]:
         metadata = body.setdefault("metadata", {})
         metadata.setdefault("uid", f"{key[2]}/{key[3]}/{at:.6f}")
-        metadata["name"] = key[3]
+        metadata.setdefault("name", key[3])
         self._bodies[key] = body
         raw = encode(body)
         header = _read(msgspec.Raw(raw))
         if header is not None:
             yield from self._is(at, kind, key, header, raw)
 
-    def _named(self, key: Key, uid: str) -> Iterator[Change]:
-        """The pod of this name was created without it: it is the eldest that may be meant."""
-        prefixes = [one for one in self._unnamed if one[0] == key[2] and one[1] and key[3].startswith(one[1])]
+    def _named(self, key: Key) -> None:
+        """A pod of this name, of which nobody was told, was created without it: it is the eldest that may be meant."""
+        if key in self._now or key[:2] != POD_KEY:
+            return
+        prefixes = [one[1] for one in self._unnamed if one[0] == key[2] and one[1] and key[3].startswith(one[1])]
         if not prefixes:
             return
-        waiting = self._unnamed[max(prefixes, key=lambda one: len(one[1]))]
-        if not waiting:
-            return
-        at, body = waiting.pop(0)
-        if uid:
-            body["metadata"]["uid"] = uid
-        yield from self._set(at, POD, key, body)
+        waiting = self._unnamed[key[2], max(prefixes, key=len)]
+        while waiting:
+            called = waiting.popleft()
+            if called in self._now:
+                self._now[key], self._bodies[key] = self._now.pop(called), self._bodies.pop(called)
+                return
 
 
-def _as_it_began(pod: Any, begin: float) -> Any:
-    """A pod that was told of later, without what has happened to it since the beginning."""
-    metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=None)
-    status = pod.status
-    bound = next((one.last_transition_time for one in status.conditions if one.type == "PodScheduled"), None)
-    if bound is not None and bound >= begin:
-        spec = msgspec.structs.replace(pod.spec, node_name="")
-        return msgspec.structs.replace(pod, metadata=metadata, spec=spec, status=type(status)())
+def _as_it_began(found: Any, begin: float) -> Any:
+    """A pod or a node that was told of later, without what has happened to it since the beginning."""
+    metadata = msgspec.structs.replace(found.metadata, deletion_timestamp=None)
+    status = found.status
+    conditions = tuple(_before(one, begin, metadata.creation_timestamp) for one in status.conditions)
+    if not isinstance(found, Pod):
+        status = msgspec.structs.replace(status, conditions=conditions)
+        return msgspec.structs.replace(found, metadata=metadata, status=status)
+    if any(one.type == "PodScheduled" and one.status != "True" for one in conditions):
+        spec = msgspec.structs.replace(found.spec, node_name="")
+        return msgspec.structs.replace(found, metadata=metadata, spec=spec, status=type(status)())
     phase = "Running" if status.phase in ("Succeeded", "Failed") else status.phase
-    return msgspec.structs.replace(pod, metadata=metadata, status=msgspec.structs.replace(status, phase=phase))
+    status = msgspec.structs.replace(status, phase=phase, conditions=conditions)
+    return msgspec.structs.replace(found, metadata=metadata, status=status)
+
+
+def _before(one: Condition, begin: float, created: Instant | None) -> Condition:
+    """A condition as it was before it turned."""
+    if one.last_transition_time is None or one.last_transition_time < begin:
+        return one
+    return Condition(one.type, "False" if one.status == "True" else "True", "", "", created)
 
 
 def _has(body: msgspec.Raw) -> bool:
-    return bytes(body[:4] if isinstance(body, bytes) else memoryview(body)[:4]) != b"null"
+    return bytes(memoryview(body)[:4]) != b"null"
 
 
 def _read(body: msgspec.Raw) -> _Header | None:
@@ -477,8 +516,13 @@ def _is_gone(metadata: _Meta) -> bool:
     return not metadata.deletion_grace_period_seconds
 
 
-def _by_kubelet(username: str) -> bool:
-    return username.startswith("system:node:")
+def _at_once(event: _Event) -> bool:
+    """Whether a deletion leaves no time to end."""
+    try:
+        asked = _options.decode(event.request_object)
+    except (msgspec.DecodeError, RecursionError):
+        asked = _Options()
+    return asked.grace_period_seconds == 0 or event.user.username.startswith("system:node:")
 
 
 def _grace(pod: Any) -> float:
@@ -493,7 +537,4 @@ def _whole(at: float) -> str:
 def _with_condition(pod: Any, name: str, at: float, reason: str = "") -> Any:
     condition = Condition(name, "True", reason, "", Instant(float(int(at))))
     others = tuple(one for one in pod.status.conditions if one.type != name)
-    return msgspec.structs.replace(
-        pod, status=msgspec.structs.replace(pod.status, conditions=(*others, condition))
-    )
-
+    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=(*others, condition)))

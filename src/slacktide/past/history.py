@@ -37,7 +37,7 @@ class PastHistory(SessionHistory):
         super().passed(now)
         if begins:
             for row, life in self.of_row.items():
-                self._at_begin[id(life)] = self._stood(row, life, now)
+                self._at_begin[id(life)] = self._stood(row, now)
                 life.admission, life.lost = max(life.admission, now), ()
 
     def preempted(self, uid: str) -> None:
@@ -69,9 +69,9 @@ class PastHistory(SessionHistory):
         return found
 
     def _note(self, row: int, life: InstanceHistory, at: float) -> None:
-        self.times[id(life)] = np.maximum(0.0, self._stood(row, life, at) - self._at_begin.get(id(life), 0.0))
+        self.times[id(life)] = np.maximum(0.0, self._stood(row, at) - self._at_begin.get(id(life), 0.0))
 
-    def _stood(self, row: int, life: InstanceHistory, at: float) -> Times:
+    def _stood(self, row: int, at: float) -> Times:
         had = accrue(self.engine.tables.tb, [row], 1, at)
         named = {name: float(had[name][0]) for name in KNOWN}
         pending = max(0.0, float(had["lifetime"][0]) - sum(named.values()))

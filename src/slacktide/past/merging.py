@@ -59,8 +59,6 @@ def _merge_lists(before: Any, patch: list[Any], depth: int) -> list[Any]:
 def _carry_out(body: Any, operation: dict[str, Any]) -> None:
     """One operation of a JSON patch; what does not fit what is known is left out."""
     parts = [one.replace("~1", "/").replace("~0", "~") for one in str(operation.get("path", "")).split("/")[1:]]
-    if not parts:
-        return
     place = body
     for part in parts[:-1]:
         if isinstance(place, dict):
@@ -69,19 +67,27 @@ def _carry_out(body: Any, operation: dict[str, Any]) -> None:
             place = place[int(part)]
         else:
             return
-    last, what, value = parts[-1], operation.get("op"), operation.get("value")
-    if isinstance(place, dict):
+    if parts and isinstance(place, dict):
+        _in_mapping(place, parts[-1], operation)
+    elif parts and isinstance(place, list):
+        _in_list(place, parts[-1], operation)
+
+
+def _in_mapping(place: dict[str, Any], key: str, operation: dict[str, Any]) -> None:
+    if operation.get("op") == "remove":
+        place.pop(key, None)
+    elif operation.get("op") in ("add", "replace"):
+        place[key] = operation.get("value")
+
+
+def _in_list(place: list[Any], key: str, operation: dict[str, Any]) -> None:
+    what, value = operation.get("op"), operation.get("value")
+    if key == "-" and what == "add":
+        place.append(value)
+    elif key.isdigit() and int(key) < len(place):
         if what == "remove":
-            place.pop(last, None)
-        elif what in ("add", "replace"):
-            place[last] = value
-    elif isinstance(place, list):
-        if last == "-" and what == "add":
-            place.append(value)
-        elif last.isdigit() and int(last) < len(place):
-            if what == "remove":
-                del place[int(last)]
-            elif what == "replace":
-                place[int(last)] = value
-            elif what == "add":
-                place.insert(int(last), value)
+            del place[int(key)]
+        elif what == "replace":
+            place[int(key)] = value
+        elif what == "add":
+            place.insert(int(key), value)

@@ -49,16 +49,13 @@ def story(paths: Iterable[Path]) -> Story:
         found += _in(path, findings)
     for kind in NEEDED:
         if not any(one is kind for one, _ in found):
-            raise InputError([
-                Problem(str(paths[0]), 0, "", f"no {kind.kind}", f"at least one: kubectl get nodes,pods -A -o json (found "
-                        f"{', '.join(sorted({one.kind for one, _ in found})) or 'nothing'})")
-            ])  # fmt: skip
+            there = ", ".join(sorted({one.kind for one, _ in found})) or "nothing"
+            expected = "nodes and pods: kubectl get nodes,pods,deployments,replicasets -A -o json"
+            raise InputError([Problem(str(paths[0]), 0, "", f"{there}, but no {kind.kind}", expected)])
     for kind, _ in found:
         findings.counts[kind.kind] += 1
     at = newest(one for _, one in found) or max(path.stat().st_mtime for path in paths)
-    return Story(
-        ", ".join(map(str, paths)), at, (Change(at, *one) for one in found), iter(()), findings, snapshot=True
-    )
+    return Story(", ".join(map(str, paths)), at, (Change(at, *one) for one in found), iter(()), findings, snapshot=True)
 
 
 def newest(objects: Iterable[Any]) -> float:
@@ -79,7 +76,7 @@ def _in(path: Path, findings: Findings) -> Iterator[Found]:
         names = sorted(Path(root) / name for root, _, names in os.walk(path) for name in names)
         for name in names:
             if _format(name.name):
-                yield from _some(str(name), lambda one=name: one.open("rb"), findings)  # type: ignore[misc]
+                yield from _some(str(name), lambda one=name: one.open("rb"), findings)
     elif path.name.endswith((".tar", ".tar.gz", ".tgz")):
         yield from _archived(path, findings)
     else:
@@ -95,7 +92,7 @@ def _archived(path: Path, findings: Findings) -> Iterator[Found]:
         with tarfile.open(path) as archive:
             for member in archive:
                 if member.isfile() and _format(member.name):
-                    yield from _some(f"{path}:{member.name}", lambda one=member: archive.extractfile(one), findings)  # type: ignore[misc]
+                    yield from _some(f"{path}:{member.name}", lambda one=member: archive.extractfile(one), findings)
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InputError([Problem(str(path), 0, "", "", f"a whole tar archive: {error}")]) from None
 

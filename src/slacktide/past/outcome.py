@@ -13,13 +13,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from slacktide.config import Config
+from slacktide.config import Accounting, Config
 from slacktide.engine.journal.rows import rows_of
 from slacktide.engine.journal.to_workload import Made, write_history
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.model.service_class import ServiceClass
-from slacktide.past.reality import Reality
+from slacktide.past.reality import Owner, Reality
 from slacktide.past.story import Story
 from slacktide.qos.availability import ACCOUNTINGS, availability
 from slacktide.settings import load_live
@@ -52,7 +52,7 @@ class WorkloadLine(msgspec.Struct):
     priority: int
     instances: int
     seconds: float
-    delivered: dict[str, float]
+    delivered: dict[Accounting, float]
     preempted: int
     labels: dict[str, str]
 
@@ -82,9 +82,7 @@ def settings_of(words: tuple[str, ...] = (), config_file: Path | None = None) ->
     return replace(load_live(config_file, None, [*own, *words]), classes=(PROMISED,))
 
 
-def write(
-    story: Story, out: Path, *, config: Config | None = None, horizon: float = HORIZON_SECONDS, anonymous: bool = False
-) -> Past:
+def write(story: Story, out: Path, *, config: Config | None = None, horizon: float = HORIZON_SECONDS) -> Past:
     """Tell the story, and write what came of it into ``out``.
 
     Raises :class:`InputError` where nothing lived, and :class:`OutputError`; nothing is written then.
@@ -93,6 +91,8 @@ def write(
     reality = Reality(config)
     reality.tell(story)
     history = reality.history
+    if starts := [*history.hot, *history.cold]:
+        config = replace(config, qos=replace(config.qos, alpha=max(0.001, float(np.median(starts)))))
     made = write_history(history, config, out, story.source, end=horizon if story.snapshot else None)
     lines = _workloads(reality)
     if not lines:
@@ -139,15 +139,15 @@ def _workloads(reality: Reality) -> list[WorkloadLine]:
     found = []
     for key, request in sorted(requests.items(), key=lambda one: one[1]):
         kind, namespace, name = key.split("/")[:3]
-        owner = reality.owners.get(key)
+        owner = reality.owners.get(key) or Owner()
+        seconds = times.get(key)
         delivered = {
-            which: float(availability(which, *times[key])) if key in times else float("nan") for which in ACCOUNTINGS
+            which: float("nan") if seconds is None else float(availability(which, *seconds)) for which in ACCOUNTINGS
         }
         found.append(
             WorkloadLine(
-                request, namespace, kind, name,
-                owner.priority_class if owner else "", owner.priority if owner else 0, instances[key],
-                round(lived.get(key, 0.0), 3), delivered, owner.preempted if owner else 0, owner.labels if owner else {},
+                request, namespace, kind, name, owner.priority_class, owner.priority, instances[key],
+                round(lived.get(key, 0.0), 3), delivered, owner.preempted, owner.labels,
             )
         )  # fmt: skip
     return found
@@ -200,24 +200,30 @@ def read_workloads(folder: Path) -> list[WorkloadLine]:
         with path.open(newline="", encoding="utf-8") as file:
             return [_read(path, number, row) for number, row in enumerate(csv.DictReader(file), 2)]
     except OSError as error:
-        raise InputError([
-            Problem(str(path), 0, "", "", f"what slacktide past writes ({error.strerror or error}): slacktide past SOURCE --out {folder}")
-        ]) from None  # fmt: skip
+        expected = f"what slacktide past writes ({error.strerror}): slacktide past SOURCE --out {folder}"
+        raise InputError([Problem(str(path), 0, "", "", expected)]) from None
 
 
 def _read(path: Path, number: int, row: dict[str, Any]) -> WorkloadLine:
     column = ""
     try:
         values: dict[str, Any] = {}
-        for column, kind in (("request", int), ("priority", int), ("instances", int), ("seconds", float), ("preempted", int)):
+        for column, kind in (
+            ("request", int),
+            ("priority", int),
+            ("instances", int),
+            ("seconds", float),
+            ("preempted", int),
+        ):
             values[column] = kind(row[column])
         for column in ("namespace", "kind", "name", "priority_class"):
             values[column] = row[column]
-        shares = {}
+        shares: dict[Accounting, float] = {}
         for column in ACCOUNTINGS:
             shares[column] = float(row[column])
         column = "labels"
         return WorkloadLine(**values, delivered=shares, labels=msgspec.json.decode(row["labels"], type=dict[str, str]))
     except (KeyError, TypeError, ValueError, msgspec.DecodeError):
-        raise InputError([Problem(str(path), number, column, str(row.get(column, "")), "what slacktide past wrote there")]) from None
-
+        raise InputError(
+            [Problem(str(path), number, column, str(row.get(column, "")), "what slacktide past wrote there")]
+        ) from None

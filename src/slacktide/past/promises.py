@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import yaml
 
+from slacktide.config import Accounting
 from slacktide.errors import ConfigError, InputError, Problem
 from slacktide.model.durations import parse_share
 from slacktide.model.service_class import ServiceClass
@@ -76,7 +77,13 @@ class Promises:
         return next((found for found in self.classes if found.name == named), None)
 
 
-def propose(workloads: Sequence[WorkloadLine], way: str = "", accounting: str = "always") -> Promises:
+def check(way: str) -> None:
+    """Raises :class:`ConfigError` where workloads cannot be grouped so."""
+    if way not in ("", "data"):
+        _grouping(way)
+
+
+def propose(workloads: Sequence[WorkloadLine], way: str = "", accounting: Accounting = "always") -> Promises:
     """Classes of groups of workloads, each with the highest usual objective that most of the group reached so far.
 
     ``way``: one of :data:`WAYS`; empty: by PriorityClass where there are several, else by what each was delivered.
@@ -113,7 +120,7 @@ def _grouping(way: str) -> Callable[[WorkloadLine], tuple[str, dict[str, Any]]]:
     raise ConfigError(f"--promise: found {way!r}, expected one of {', '.join(WAYS)}")
 
 
-def _by_data(workloads: Sequence[WorkloadLine], accounting: str) -> Promises:
+def _by_data(workloads: Sequence[WorkloadLine], accounting: Accounting) -> Promises:
     of = {one.full_name: _objective([one.delivered[accounting]]) for one in workloads}
     used = sorted(set(of.values()), reverse=True)
     names = {slo: "slo-" + f"{slo:g}".partition(".")[2] for slo in used}
@@ -160,12 +167,14 @@ def read(path: Path) -> Promises:
             text = file.read(LARGEST_FILE + 1)
         if len(text) > LARGEST_FILE:
             raise _broken(path, 0, "", f"at most {LARGEST_FILE:,} bytes")
-        said = msgspec.convert(yaml.load(text, Loader=yaml.CSafeLoader), _File)  # noqa: S506 (it is a safe one)
+        said = msgspec.convert(yaml.load(text, Loader=yaml.CSafeLoader), _File)
     except OSError as error:
         raise _broken(path, 0, "", f"a readable file: {error.strerror}") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        raise _broken(path, 0 if mark is None else mark.line + 1, "", f"YAML: {getattr(error, 'problem', '')}") from None
+        raise _broken(
+            path, 0 if mark is None else mark.line + 1, "", f"YAML: {getattr(error, 'problem', '')}"
+        ) from None
     except msgspec.ValidationError as error:
         raise _broken(path, 0, "", f"classes and workloads as slacktide past writes them: {error}") from None
     return Promises(_classes(path, said), _checked(path, said))

@@ -12,7 +12,7 @@ import msgspec
 from slacktide.config import Config
 from slacktide.dryrun.reality import preempted_by_scheduler
 from slacktide.engine.core.engine import Engine
-from slacktide.past.history import PastHistory
+from slacktide.engine.core.operations import Operation
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.client.reflector import Handler
@@ -28,6 +28,7 @@ from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
 from slacktide.kube.resources.objects import POD, Deployment, Job, Namespace, Pod, ReplicaSet, StatefulSet
 from slacktide.kube.translate.priorities import is_bound_to_its_node
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, resource_of
+from slacktide.past.history import PastHistory
 from slacktide.past.story import Change, Story
 
 LOOK_SECONDS = 60.0
@@ -83,7 +84,7 @@ class Reality:
         self.mirror = ClusterMirror(config, self.clock)
         self.history = PastHistory(config)
         self._config = config
-        self.engine = Engine(config, self.history.carry_out)
+        self.engine = Engine(config, self._note)
         self.waits: list[Wait] = []
         self.open: dict[str, Wait] = {}
         self.victims: set[str] = set()
@@ -98,6 +99,10 @@ class Reality:
         found = resource_of(self._promise)
         spec = msgspec.structs.replace(found.spec, approach="aggregated", default=True)  # a workload is one request
         self.mirror.on_class_update(msgspec.structs.replace(found, spec=spec))
+
+    def _note(self, operation: Operation) -> None:
+        """The history hears of all that the engine is told."""
+        self.history.carry_out(operation)
 
     def clock(self) -> float:
         """The instant of the story, seconds since 1970."""
@@ -151,10 +156,7 @@ class Reality:
         if isinstance(found, Malformed):
             handler.malformed(found)
             return
-        if change.kind is POD:
-            found = self._lighten(self._as_ours(found))
-        else:
-            found = _without_promise(found)
+        found = self._lighten(self._as_ours(found)) if change.kind is POD else _without_promise(found)
         if change.deleted:
             handler.deleted(_identity(found), found)
         else:
@@ -227,4 +229,3 @@ def _on(reality: Reality) -> Iterator[None]:
     """All clocks are the story's."""
     with clocks.read_from(clocks.Sources(reality.clock, reality.clock, reality.clock)):
         yield
-

@@ -12,8 +12,8 @@ from slacktide.kube.client.kinds import Kind
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From ``at`` on (seconds since 1970) an object was like this, or was no more; ``found`` is of the kind's type, or a
-    ``Malformed``."""
+    """From ``at`` on (seconds since 1970) an object was like this, or was no more; ``found`` is of the kind's type, or
+    a ``Malformed``."""
 
     at: float
     kind: Kind[Any]

@@ -98,11 +98,11 @@ def _about(folder: Path) -> dict[str, Any]:
 def _placed_here(config: Config, folder: Path) -> Config:
     """The settings, with the files that lie beside them: the folder may have been moved."""
 
-    def here(name: str | None) -> str | None:
-        return str(folder / Path(name).name) if name and Path(name).name in MOVED else name
+    def here(name: str) -> str:
+        return str(folder / Path(name).name) if Path(name).name in MOVED else name
 
     startup = replace(config.startup, hot=here(config.startup.hot), cold=here(config.startup.cold))
-    failures = replace(config.failures, file=here(config.failures.file))
+    failures = replace(config.failures, file=config.failures.file and here(config.failures.file))
     simulation = replace(config.simulation, grace=here(config.simulation.grace))
     return replace(config, startup=startup, failures=failures, simulation=simulation)
 
@@ -115,7 +115,9 @@ def _pods(folder: Path) -> list[PodLine]:
     try:
         with path.open(newline="", encoding="utf-8") as file:
             return [
-                PodLine(int(row["request"]), float(row["created"]), number(row["bound"]), number(row["ready"]), row["node"])
+                PodLine(
+                    int(row["request"]), float(row["created"]), number(row["bound"]), number(row["ready"]), row["node"]
+                )
                 for row in csv.DictReader(file)
             ]
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -147,8 +149,11 @@ def with_classes(past: ClusterPast, of: dict[int, ServiceClass]) -> Workload:
 
 
 def by_priority(past: ClusterPast) -> dict[int, ServiceClass]:
-    """What each request is promised, with the importance that kube-scheduler sees: its priority."""
+    """What each request is promised, with the importance that kube-scheduler sees: its priority. Where all have the same
+    one, or none is known, the ranks of the promises stand for it."""
     priorities = sorted({one.priority for one in past.lines.values()}, reverse=True)
+    if len(priorities) == 1:
+        return past.promised
     found = {}
     for number, one in past.lines.items():
         service = past.promised.get(number)

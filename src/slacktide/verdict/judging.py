@@ -1,4 +1,4 @@
-"""What a past comes to: whether the simulation of it can be believed, what each scheduler keeps, who gains and loses."""
+"""What a past comes to: whether its simulation can be believed, what each scheduler keeps, who gains and who loses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, Outcome, Sizing, simul
 
 SEEDS = 3
 NEAR, NEAR_SHARE, NEAR_SECONDS, NEAR_COUNT = 0.01, 0.10, 1.0, 3
-"""How far the simulation may be off what was: of a class's availability; of waiting times and preemptions as a share, or
-so many seconds and preemptions."""
+"""How far the simulation may be off what was: of a class's availability; of waiting times and preemptions as a share,
+or so many seconds and preemptions."""
 WORTH_TELLING = 10
 LASTING = 0.001
 """What a workload gains or loses is told from this share on."""
@@ -32,8 +32,8 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Of a class, or all (``name`` empty): how many workloads it has, and how many get what they were promised, in truth
-    (None: it is not known), simulated under kube-scheduler's rules, and under slacktide."""
+    """Of a class, or all (``name`` empty): how many workloads it has, and how many get what they were promised, in
+    truth (None: it is not known), simulated under kube-scheduler's rules, and under slacktide."""
 
     name: str
     slo: float
@@ -98,21 +98,23 @@ class Verdict:
         else:
             far = ", ".join(one.what for one in self.compared if not one.near)
             found.append(f"The simulation of what was does not come out as it was: {far}. Read the rest with care.")
-        was = "" if whole.truth is None else f"kube-scheduler kept {whole.truth} of {whole.workloads} promises; "
-        found.append(
-            f"{was}in the simulation kube-scheduler's rules keep {_count(whole.kubernetes)} of {whole.workloads}, and "
+        simulated = (
+            f"n the simulation kube-scheduler's rules keep {_count(whole.kubernetes)} of {whole.workloads}, and "
             f"slacktide {_count(whole.slacktide)}, on the same {self.nodes} nodes."
         )
-        if self.attainable < self.workloads - self.unpromised:
-            missing = self.workloads - self.unpromised - self.attainable
+        was = f"kube-scheduler kept {whole.truth} of {whole.workloads} promises; i" if whole.truth is not None else "I"
+        found.append(was + simulated)
+        missing = whole.workloads - self.attainable
+        if missing:
             found.append(
                 f"{missing} promises cannot be kept with any number of nodes: they allow less than starts and failures "
                 "took. Promise less, or look at these workloads."
             )
+        which = f"the other {self.attainable}" if missing else f"all {self.attainable}"
         for policy, name in ((SLACKTIDE, "slacktide"), (KUBERNETES, "kube-scheduler's rules")):
             size = self.sizes[policy]
             need = f"more than {size.most}" if size.nodes is None else f"{size.nodes}"
-            found.append(f"{name.capitalize()} would need {need} nodes to keep all {self.attainable} others.")
+            found.append(f"To keep {which}, {name} would need {need} nodes.")
         return found
 
 
@@ -187,12 +189,14 @@ def _compared(past: ClusterPast, theirs: list[Outcome]) -> list[Compared]:
         was = float(np.mean([truth[n] for n in members]))
         now = _mean(theirs, lambda one, of=members: float(np.mean([one.delivered.get(n, 1.0) for n in of])))  # type: ignore[misc]
         found.append(Compared(f"availability of {service}", was, now, abs(was - now) <= NEAR))
-    waited = np.array([one.bound - max(0.0, one.created) for one in past.pods if one.bound is not None and one.bound > 0.0])
-    for share in (50, 90):
+    waited = np.array(
+        [one.bound - max(0.0, one.created) for one in past.pods if one.bound is not None and one.bound > 0.0]
+    )
+    for share, what in ((50, "median of waiting times, s"), (90, "90th percentile of waiting times, s")):
         was = float(np.percentile(waited, share)) if len(waited) else 0.0
         now = _mean(theirs, lambda one, p=share: float(np.percentile(one.waits[:, 1], p)) if len(one.waits) else 0.0)  # type: ignore[misc]
         near = abs(was - now) <= max(NEAR_SECONDS, NEAR_SHARE * was)
-        found.append(Compared(f"{share} % of pods waited at most, seconds", was, now, near))
+        found.append(Compared(what, was, now, near))
     was, now = float(past.about["preempted"]), _mean(theirs, _preemptions)
     found.append(Compared("preemptions", was, now, abs(was - now) <= max(NEAR_COUNT, NEAR_SHARE * was)))
     return found
@@ -205,13 +209,12 @@ def _stories(past: ClusterPast, theirs: list[Outcome], ours: list[Outcome]) -> t
         sides = [_mean(some, lambda one, n=number: one.delivered.get(n, 1.0)) for some in (theirs, ours)]  # type: ignore[misc]
         counts = [_mean(some, lambda one, n=number: one.preempted.get(n, 0)) for some in (theirs, ours)]  # type: ignore[misc]
         line = past.lines[number]
-        found.append(
-            Story(line.full_name, service.name, service.slo, truth[number], *sides, _told(service.slo, sides, counts))
-        )
+        told = _told(service.slo, sides, counts)
+        found.append(Story(line.full_name, service.name, service.slo, truth[number], sides[0], sides[1], told))
     gains = sum(one.gain >= LASTING for one in found)
     losses = sum(one.gain <= -LASTING for one in found)
-    told = sorted(found, key=lambda one: (-_matters(one), one.who))[:WORTH_TELLING]
-    return [one for one in told if _matters(one) > 0.0], gains, losses
+    first = sorted(found, key=lambda one: (-_matters(one), one.who))[:WORTH_TELLING]
+    return [one for one in first if _matters(one) > 0.0], gains, losses
 
 
 def _matters(one: Story) -> float:
@@ -227,12 +230,13 @@ def _told(slo: float, sides: list[float], counts: list[float]) -> str:
         f"{sides[1]:.4f}, which {kept[1]} it"
     )
     if any(counts):
-        text += f". It is preempted {_count(round(counts[0], 1))} times under the one, {_count(round(counts[1], 1))} under the other"
+        first, second = (_count(round(one, 1)) for one in counts)
+        text += f". It is preempted {first} times under the one, {second} under the other"
     return text + "."
 
 
 def _bounds(past: ClusterPast) -> dict[str, tuple[tuple[float, float], tuple[float, float]]]:
-    """Promises kept by kube-scheduler's rules and by slacktide where what is not known is at one end, and at the other."""
+    """Promises kept by kube-scheduler's rules and by slacktide, with what is not known at one end and at the other."""
     endless = [row for row in range(len(past.workload)) if _is_unfinished_job(past, row)]
     if not endless:
         return {}

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config
 from slacktide.experiment.planning import bracket, next_sizes
+from slacktide.metrics.summary import achieved
 from slacktide.model import ServiceClass
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
 
 KUBERNETES, SLACKTIDE = "priority", "qos-driven"
-ADMITTED, PLACED, PREEMPTED, EVICTED = (EVENT_KINDS.index(one) for one in ("admitted", "placed", "preempted", "evicted"))
+PLACED = EVENT_KINDS.index("placed")
+BEGIN_TO_WAIT = frozenset(EVENT_KINDS.index(one) for one in ("admitted", "preempted", "evicted"))
 MOST = 4
 """Times as many nodes as today's are tried at the most."""
 KEPT = 1e-9
@@ -65,14 +67,16 @@ def simulated(
 def _config(past: ClusterPast, policy: str, seed: int) -> Config:
     config = past.config
     return replace(
-        config, policy=replace(config.policy, name=policy), simulation=replace(config.simulation, seed=seed)  # type: ignore[arg-type]
+        config,
+        policy=replace(config.policy, name=policy),
+        simulation=replace(config.simulation, seed=seed),
     )
 
 
 def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes: int) -> Outcome:
     requests, found = past.workload.requests, result.requests
     numbers = (past.workload.ids if requests is None else requests.ids)[found["row"]]
-    shares = found[f"availability_{accounting}"] if f"availability_{accounting}" in found else _alone(found, accounting)
+    shares = achieved(found, accounting)
     waits, unplaced = _waits(past, result)
     return Outcome(
         dict(zip(numbers.tolist(), shares.tolist(), strict=True)),
@@ -81,12 +85,6 @@ def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes
         unplaced,
         nodes,
     )
-
-
-def _alone(found: Mapping[str, NDArray[np.float64]], accounting: Accounting) -> NDArray[np.float64]:
-    from slacktide.metrics.summary import achieved
-
-    return achieved(found, accounting)
 
 
 def _waits(past: ClusterPast, result: RunResult) -> tuple[NDArray[np.float64], int]:
@@ -98,7 +96,7 @@ def _waits(past: ClusterPast, result: RunResult) -> tuple[NDArray[np.float64], i
     found = []
     rows = zip(events["time"].tolist(), events["kind"].tolist(), events["row"].tolist(), strict=True)
     for at, kind, row in rows:
-        if kind in (ADMITTED, PREEMPTED, EVICTED):
+        if kind in BEGIN_TO_WAIT:
             since[row] = at
         elif kind == PLACED and row in since:
             found.append((float(past.number_of(row)), at - since.pop(row)))
@@ -113,8 +111,8 @@ def together(cases: Sequence[Callable[[], Outcome]]) -> list[Outcome]:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """The smallest number of nodes that will do, None where ``most`` do not; ``shares``: of which part of the seeds each
-    size tested does."""
+    """The smallest number of nodes that will do, None where ``most`` do not; ``shares``: of which part of the seeds
+    each size tested does."""
 
     nodes: int | None
     most: int
@@ -125,7 +123,9 @@ def smallest(past: ClusterPast, policy: str, target: set[int], seeds: int) -> Si
     """The smallest number of nodes on which all requests of ``target`` get what they were promised, with every seed."""
     most, shares = MOST * len(past.hosts), dict[int, float]()
     does: dict[int, bool] = {}
-    while wanted := next_sizes(does, start=len(past.hosts), most=most, at_once=2, within=max(1, len(past.hosts) // 100)):
+    while wanted := next_sizes(
+        does, start=len(past.hosts), most=most, at_once=2, within=max(1, len(past.hosts) // 100)
+    ):
         for size in wanted:
             cases = [_case(past, policy, seed, size) for seed in range(seeds)]
             kept = [target <= one.kept(past.promised) for one in together(cases)]

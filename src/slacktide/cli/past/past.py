@@ -1,0 +1,180 @@
+"""``slacktide past``: a cluster's past, or its present, as the input of a simulation."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, SETTING, echo_json
+from slacktide.cli.shell.suggesting import HelpfulGroup
+
+if TYPE_CHECKING:
+    from slacktide.past.outcome import Past
+    from slacktide.past.story import Story
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """Options that all sources share."""
+
+    out: Path
+    promise: str
+    verdict: bool
+    anonymize: bool
+    horizon: float
+    words: tuple[str, ...]
+    as_json: bool
+
+
+def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every source, as one :class:`Asked`."""
+    options = (
+        click.option("--out", type=FILE, required=True, help="A folder for the files."),
+        click.option(
+            "--promise", default="", metavar="WAY",
+            help="What the proposed classes are of: priority, namespace, kind, data, or label=KEY.  [default: priority "
+            "where there are several, else data]",
+        ),
+        click.option("--verdict", is_flag=True, help="Judge it at once, as 'slacktide verdict DIR' does."),
+        click.option("--anonymize", is_flag=True, help="Replace all names, so that the files can be given away."),
+        click.option(
+            "--horizon", type=DURATION, default=86_400.0, metavar="DURATION",
+            help="So long a cluster of which only the present is known goes on as it is.  [default: 1d]",
+        ),
+        SETTING,
+        AS_JSON,
+    )  # fmt: skip
+
+    def called(out: Path, promise: str, verdict: bool, anonymize: bool, horizon: float, words: tuple[str, ...],
+               as_json: bool, **rest: Any) -> None:  # fmt: skip
+        command(Asked(out, promise, verdict, anonymize, horizon, words, as_json), **rest)
+
+    called.__name__, called.__doc__ = command.__name__, command.__doc__
+    called.__click_params__ = list(getattr(command, "__click_params__", []))  # type: ignore[attr-defined]
+    for option in reversed(options):
+        called = option(called)
+    return called
+
+
+@click.group(cls=HelpfulGroup)
+def past() -> None:
+    """Makes a simulation's input of what a cluster did, or of what it is.
+
+    \b
+      slacktide past cluster --out week
+      slacktide past audit /var/log/kubernetes/audit --out week
+      slacktide past objects dump.json --out week
+      slacktide verdict week
+
+    Writes workload, hosts, what happened to hosts, settings, who had what, and promises.yaml: a proposal of who is
+    promised what, to be edited. Environment variables, arguments and annotations of pods are not read.
+    """
+
+
+@past.command()
+@click.option("--kubeconfig", type=FILE, help="Of the cluster.  [default: $KUBECONFIG, ~/.kube/config]")
+@CONTEXT
+@_shared
+def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
+    """What runs and waits in a cluster now.
+
+    It only lists: nodes, pods, their controllers, budgets, volumes and namespaces. Jobs that run are taken to run on.
+
+    \b
+      slacktide past cluster --out now --verdict
+    """
+    from slacktide.past.cluster import RIGHTS, story
+
+    async def read() -> Story:
+        from slacktide.dryrun.dry_run import ReadOnly
+        from slacktide.kube.client.credentials import load_access
+
+        async with ReadOnly(await load_access(kubeconfig, context)) as connection:
+            _say(f"{connection.server}: lists {RIGHTS}; writes nothing")
+            return await story(connection, _say)
+
+    _make(asyncio.run(read()), asked)
+
+
+@past.command()
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@_shared
+def objects(asked: Asked, files: Sequence[Path]) -> None:
+    """What 'kubectl get -o json', must-gather or a backup says of a cluster: JSON, YAML, folders, tar archives.
+
+    \b
+      kubectl get nodes,namespaces,pods,deployments,replicasets,statefulsets,jobs,pdb,pv,pvc -A -o json > now.json
+      slacktide past objects now.json --out now
+    """
+    from slacktide.past.object_files import story
+
+    _make(story(files), asked)
+
+
+@past.command()
+@click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@_shared
+def audit(asked: Asked, files: Sequence[Path]) -> None:
+    """What the API server's audit logs say: files, also gz and zst, and folders of them.
+
+    The policy must log pods, pods/binding, nodes and workloads at level Request or RequestResponse.
+
+    \b
+      slacktide past audit /var/log/kubernetes/audit --out week
+    """
+    from slacktide.past.audit import story
+
+    _say("reading the logs")
+    _make(story(files), asked)
+
+
+def _say(text: str) -> None:
+    click.echo(text, err=True)
+
+
+def _make(told: Story, asked: Asked) -> None:
+    from slacktide.past import outcome, promises
+    from slacktide.past.anonymous import anonymized
+
+    promises.check(asked.promise)
+    config = outcome.settings_of(asked.words)
+    if asked.anonymize:
+        told = anonymized(told)
+    made = outcome.write(told, asked.out, config=config, horizon=asked.horizon)
+    proposed = promises.propose(made.workloads, asked.promise, config.qos.startup)
+    kept = asked.out / promises.FILE
+    if not kept.exists() or asked.promise:
+        promises.write(proposed, asked.out)
+    if not asked.as_json:
+        click.echo(_text(made, asked.out))
+    if asked.verdict:
+        from slacktide.cli.past.verdict import judge
+
+        judge(asked.out, as_json=asked.as_json)
+    elif asked.as_json:
+        echo_json({
+            "out": str(asked.out), "seconds": made.seconds, "workloads": len(made.workloads), "nodes": made.made.hosts,
+            "instances": made.made.instances, "counts": dict(made.counts), "notes": made.notes,
+        })  # fmt: skip
+
+
+def _text(made: Past, out: Path) -> str:
+    from slacktide.cli.text import count
+    from slacktide.model.durations import write_duration
+    from slacktide.past import promises
+
+    said = promises.summary(promises.read(out / promises.FILE), made.workloads)
+    lines = [
+        f"{made.source}: {count(len(made.workloads))} workloads of {count(made.made.instances)} instances on "
+        f"{count(made.made.hosts)} nodes, "
+        + ("as they are" if made.snapshot else f"{write_duration(round(made.seconds))} of them"),
+        f"{out / promises.FILE}: " + ", ".join(f"{name} for {count(number)}" for name, number in said.items()),
+    ]
+    lines += [f"not known: {one}" for one in made.notes]
+    lines.append(f"slacktide verdict {out}")
+    return "\n".join(lines)

@@ -1,0 +1,61 @@
+"""A live cluster: what there is now, by lists of the API server. Nothing is written there, and no Secret is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from slacktide.errors import InputError, Problem
+from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.kinds import Kind, Malformed
+from slacktide.kube.client.pages import pages
+from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
+from slacktide.kube.clock import wall_seconds
+from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.resources.objects import POD
+from slacktide.past.kinds import NEEDED, TOLD
+from slacktide.past.story import Change, Findings, Story
+
+RIGHTS = ", ".join(one.plural for one in TOLD)
+"""What must be listed."""
+
+
+async def story(connection: Connection, say: Callable[[str], None] = lambda _: None) -> Story:
+    """What the cluster is now, one page of each list at a time.
+
+    Kinds that the API server does not have, or does not let us list, are left out, and said. Raises
+    :class:`InputError` where these are nodes or pods, and what the connection raises.
+    """
+    findings, found = Findings(), list[tuple[Kind[Any], Any]]()
+    lighten = Lightening()
+    for kind in TOLD:
+        say(f"listing {kind.plural}")
+        try:
+            async for page in pages(connection, kind.path()):
+                if page.begins:
+                    found = [one for one in found if one[0] is not kind]
+                for item in page.items:
+                    one = kind.decode(item)
+                    if isinstance(one, Malformed):
+                        findings.note(f"left out: {kind.kind} {one.namespace}/{one.name}: {one.problem}")
+                        findings.counts["objects that cannot be read"] += 1
+                    else:
+                        found.append((kind, lighten(one) if kind is POD else one))
+        except ApiError as error:
+            if error.status not in (FORBIDDEN, NOT_FOUND):
+                raise
+            if kind in NEEDED:
+                raise InputError([
+                    Problem(connection.server, 0, kind.plural, str(error.status), f"the right to list {kind.plural}: "
+                            f"kubectl create clusterrolebinding ... --clusterrole=view, and a ClusterRole for nodes")
+                ]) from None  # fmt: skip
+            if error.status == FORBIDDEN:
+                findings.note(f"{kind.plural} may not be listed: what they decide is not known")
+    for kind, _ in found:
+        findings.counts[kind.kind] += 1
+    return Story(connection.server, wall_seconds(), _changes(found), iter(()), findings, snapshot=True)
+
+
+def _changes(found: list[tuple[Kind[Any], Any]]) -> Iterator[Change]:
+    for kind, one in found:
+        yield Change(0.0, kind, one)

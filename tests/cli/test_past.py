@@ -1,0 +1,80 @@
+"""``slacktide past`` and ``slacktide verdict`` as a user types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from slacktide.cli import main
+from support.made_past import deployment, listed, node, pod
+
+
+@pytest.fixture
+def dump(tmp_path: Path) -> Path:
+    """Two nodes, and one pod more than fits."""
+    pods = [pod(f"web-{place}", "web", place, cpu="3", ready=-390.0) for place in "ab"]
+    path = tmp_path / "now.json"
+    path.write_text(
+        json.dumps(listed(node("a"), node("b"), *deployment("web", 3), *pods, pod("web-c", "web", cpu="3")))
+    )
+    return path
+
+
+def test_from_a_dump_to_the_page(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "now"
+    assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert "1 workloads of 3 instances on 2 nodes, as they are" in said
+    assert f"slacktide verdict {out}" in said
+    assert main(["verdict", str(out), "--seeds", "1"]) == 0
+    said = capsys.readouterr().out
+    assert "no past to compare the simulation with" in said
+    assert "To keep all 1, slacktide would need 3 nodes." in said
+    assert "<!DOCTYPE html>" in (out / "verdict.html").read_text()
+
+
+def test_at_once_and_as_json(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["past", "objects", str(dump), "--out", str(tmp_path / "now"), "--json", "--verdict"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["nodes"] == 2
+    assert found["kept"][-1]["workloads"] == 1
+    assert found["sizes"]["qos-driven"]["nodes"] == 3
+    assert main(["past", "objects", str(dump), "--out", str(tmp_path / "other"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["counts"]["Pod"] == 3
+
+
+def test_promises_that_were_edited_stay(dump: Path, tmp_path: Path) -> None:
+    out = tmp_path / "now"
+    assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
+    mine = "classes: [{name: mine, slo: 0.5, rank: 1}]\nworkloads: [{class: mine}]\n"
+    (out / "promises.yaml").write_text(mine)
+    assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
+    assert (out / "promises.yaml").read_text() == mine
+    assert main(["past", "objects", str(dump), "--out", str(out), "--promise", "namespace"]) == 0
+    assert "shop" in (out / "promises.yaml").read_text()
+
+
+def test_names_can_be_replaced(dump: Path, tmp_path: Path) -> None:
+    assert main(["past", "objects", str(dump), "--out", str(tmp_path / "now"), "--anonymize"]) == 0
+    assert "shop" not in "".join(one.read_text(errors="replace") for one in (tmp_path / "now").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "expected"),
+    [
+        (["past", "objects", "none.json", "--out", "x"], 3, "none.json"),
+        (["past", "objects", "DUMP", "--out", "x", "--promise", "luck"], 2, "expected one of priority"),
+        (["past", "tables", "DUMP"], 2, "No such command"),
+        (["verdict", "nowhere"], 3, "slacktide past SOURCE --out nowhere"),
+    ],
+)
+def test_what_is_wrong_is_said(
+    dump: Path, words: list[str], code: int, expected: str, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.chdir(dump.parent)
+    assert main([str(dump) if word == "DUMP" else word for word in words]) == code
+    assert expected in capsys.readouterr().err
+    assert not (dump.parent / "x").exists()
