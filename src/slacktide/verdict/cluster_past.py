@@ -149,8 +149,8 @@ def with_classes(past: ClusterPast, of: dict[int, ServiceClass]) -> Workload:
 
 
 def by_priority(past: ClusterPast) -> dict[int, ServiceClass]:
-    """What each request is promised, with the importance that kube-scheduler sees: its priority. Where all have the same
-    one, or none is known, the ranks of the promises stand for it."""
+    """What each request is promised, with the importance that kube-scheduler sees: its priority. Where all have the
+    same one, or none is known, the ranks of the promises stand for it."""
     priorities = sorted({one.priority for one in past.lines.values()}, reverse=True)
     if len(priorities) == 1:
         return past.promised

@@ -394,3 +394,21 @@ def test_one_that_is_lost_while_it_starts_gives_its_place_to_one_that_is_not() -
     assert not engine.run(T0 + 25).decisions  # alpha 10 s, savable 40 s: it is lost from T0 + 30 s on
     (decision,) = engine.run(T0 + 35).decisions
     assert (decision.uid, [victim.uid for victim in decision.victims]) == ("savable", ["starts"])
+
+
+def test_workloads_that_come_and_go_between_passes_leave_nothing_behind() -> None:
+    """Where nobody needs to preempt, nobody asks whose metrics have changed: each may be noted once, whatever becomes
+    of its place. Kernels write beyond their arrays, else."""
+    engine = Engine(settings())
+    engine.host("n", {"cpu": 1000, "pods": 10}, {}, True)
+    engine.spec(0, Spec((("cpu", 10), ("pods", 1)), SILVER))
+    for number in range(2000):
+        key, at = f"job-{number}", T0 + number
+        engine.controller(key, SILVER, 2, True, at=at)
+        engine.arrive(key, key, key, 0, at)
+        engine.bound_elsewhere(key, "n", at)
+        engine.ready(key, at)
+        engine.gone(key, at + 0.5, True)
+        engine.controller_gone(key, at + 0.5)
+    tables = engine.tables.tb
+    assert engine.tables.tb.control["stirred"] <= len(tables["requests"]) <= len(tables["stirred"])
