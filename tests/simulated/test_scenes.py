@@ -18,8 +18,8 @@ def calm() -> Weather:
     return weather
 
 
-def bare(world: World, name: str, cpu: int) -> Json:
-    made = template("gold", name, cpu)
+def bare(world: World, name: str, cpu: int, service: str = "gold") -> Json:
+    made = template(service, name, cpu)
     made["metadata"]["name"] = name
     return world.make("pods", made, NAMESPACE)
 
@@ -105,6 +105,28 @@ def test_a_new_leader_knows_a_node_that_came_back_smaller() -> None:
         await asyncio.sleep(60.0)
         assert standby.leading
         assert [node_of(world, name) for name in ("first", "second")] == ["only", ""]
+
+    world, _ = played(2, calm(), play)
+    assert world.invariants.findings == []
+
+
+def test_a_place_on_a_node_that_came_back_smaller_is_given_up() -> None:
+    """While its victim goes the node is deleted, and a smaller one of its name joins."""
+
+    async def play(world: World) -> None:
+        world.make_node("only", 3)
+        world.start()
+        bare(world, "first", 3000, service="bronze")
+        await asyncio.sleep(20.0)
+        assert node_of(world, "first") == "only"
+        bare(world, "second", 3000, service="gold")
+        async with asyncio.timeout(120.0):
+            while "deletionTimestamp" not in world.store.get("pods", NAMESPACE, "first")["metadata"]:  # type: ignore[index]
+                await asyncio.sleep(0.1)
+        world.store.remove(BY_NAME["nodes"], ("", "only"))
+        world.make_node("only", 1)
+        await asyncio.sleep(60.0)
+        assert (node_of(world, "first"), node_of(world, "second")) == ("gone", "")
 
     world, _ = played(2, calm(), play)
     assert world.invariants.findings == []

@@ -29,6 +29,7 @@ from slacktide.kube.resources.bodies import encode_binding
 from slacktide.kube.resources.objects import POD, pod_reference
 
 CLOSED = "node {} is no longer schedulable for it"
+FULL = "node {} has no room for it any more"
 GOES = "it is being deleted"
 
 
@@ -99,7 +100,16 @@ class Binder:
         """Why a pod cannot be bound any more, or empty."""
         if pod.pod.metadata.deletion_timestamp is not None:
             return GOES
-        return "" if self.is_open(pod, decision) else CLOSED.format(decision.host)
+        if not self.is_open(pod, decision):
+            return CLOSED.format(decision.host)
+        return FULL.format(decision.host) if self._is_overfull(decision) else ""
+
+    def _is_overfull(self, decision: Decision) -> bool:
+        """Whether a node has not as much as the pods that count there, with this one: it may have become smaller since
+        the decision, or another of its name, or somebody else may have bound pods there."""
+        engine = self._feed.engine
+        demand, room = engine.specs[engine.pods[decision.uid].spec].demand, engine.room(decision.host)
+        return any(room.get(name, 0) < 0 for name, amount in demand if amount)
 
     async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""
