@@ -25,7 +25,7 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
-from slacktide.kube.resources.objects import POD, Deployment, Job, Namespace, Pod, ReplicaSet, StatefulSet
+from slacktide.kube.resources.objects import POD, Deployment, Job, Namespace, Node, Pod, ReplicaSet, StatefulSet
 from slacktide.kube.translate.priorities import is_bound_to_its_node
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, resource_of
 from slacktide.past.history import PastHistory
@@ -33,6 +33,8 @@ from slacktide.past.story import Change, Story
 
 LOOK_SECONDS = 60.0
 """How often it is looked at what no change tells: who was not replaced, and whose time for a start is over."""
+STATE = "node.kubernetes.io/"
+"""How keys of taints begin that say how a node is: cordoned, not ready, unreachable, under pressure."""
 UNSCHEDULED = "slacktide.io/bound-to-its-node"
 """Stands for the scheduler of pods that come back to their node whatever happens: those of DaemonSets, and static ones.
 They take room, and nobody places them anywhere else."""
@@ -57,7 +59,8 @@ class Owner:
     priority_class: str = ""
     priority: int = 0
     preempted: int = 0
-    evicted: int = 0
+    replaced: int = 0
+    """Pods that users had replaced, by a rollout or by hand."""
 
 
 class _Witness(Changes):
@@ -88,10 +91,13 @@ class Reality:
         self.waits: list[Wait] = []
         self.open: dict[str, Wait] = {}
         self.victims: set[str] = set()
+        self._leaving: set[str] = set()
         self.owners: dict[str, Owner] = {}
         self._handlers: dict[Any, Handler[Any]] = {
             id(kind): handler for kind, handler in (*subscriptions(self.mirror), *device_subscriptions(self.mirror))
         }
+        self._closed: set[str] = set()
+        self._feed: LiveFeed | None = None
         self._labels: dict[str, dict[str, str]] = {}
         self._lighten = Lightening()
         self._look_at = 0.0
@@ -103,6 +109,12 @@ class Reality:
     def _note(self, operation: Operation) -> None:
         """The history hears of all that the engine is told."""
         self.history.carry_out(operation)
+
+    @property
+    def feed(self) -> LiveFeed:
+        """What the engine is told by, once the story has begun."""
+        assert self._feed is not None  # noqa: S101
+        return self._feed
 
     def clock(self) -> float:
         """The instant of the story, seconds since 1970."""
@@ -130,7 +142,8 @@ class Reality:
                 self._tell(change)
         for change in pods:
             self._tell(change)
-        self.feed = LiveFeed(self.mirror, self.engine, FeedListener(), self.clock, lambda: 0.0)
+        self._feed = LiveFeed(self.mirror, self.engine, FeedListener(), self.clock, lambda: 0.0)
+        self._feed.hosts.closed = self._closed
         take_over(self.feed, {}, lambda _decision, _leaving: None)
         self.history.passed(self.now)
         for record in self.mirror.pods.values():
@@ -156,11 +169,30 @@ class Reality:
         if isinstance(found, Malformed):
             handler.malformed(found)
             return
-        found = self._lighten(self._as_ours(found)) if change.kind is POD else _without_promise(found)
+        if isinstance(found, Pod):
+            found = self._lighten(self._as_ours(found))
+        elif isinstance(found, Node):
+            found = self._opened(found, gone=change.deleted)
+        else:
+            found = _without_promise(found)
         if change.deleted:
             handler.deleted(_identity(found), found)
         else:
             handler.changed(found)
+        if isinstance(found, Node) and self._feed is not None and found.metadata.name in self.mirror.nodes:
+            self._feed.hosts.tell(self.mirror.nodes[found.metadata.name])
+
+    def _opened(self, node: Node, *, gone: bool) -> Node:
+        """A node without the taints that come and go with its state: while it has any it is closed to all. As a
+        condition that pods must meet they would hold for its whole past, and for other nodes of its kind."""
+        name, spec = node.metadata.name, node.spec
+        passing = [one for one in spec.taints if one.key.startswith(STATE) and one.effect != "PreferNoSchedule"]
+        is_closed = not gone and bool(passing or spec.unschedulable)
+        (self._closed.add if is_closed else self._closed.discard)(name)
+        if not passing and not spec.unschedulable:
+            return node
+        taints = tuple(one for one in spec.taints if one not in passing)
+        return msgspec.structs.replace(node, spec=msgspec.structs.replace(spec, taints=taints, unschedulable=False))
 
     def _as_ours(self, pod: Pod) -> Pod:
         """A pod that we are to place, unless nobody places it; without what it says to slacktide, as nobody is promised
@@ -176,6 +208,7 @@ class Reality:
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self.victims.discard(uid)
+        self._leaving.discard(uid)
         self.open.pop(uid, None)
         self._labels.pop(uid, None)
 
@@ -200,7 +233,12 @@ class Reality:
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1
+            self._leaving.discard(record.uid)
             self.history.preempted(record.uid)
+        is_going = record.pod.metadata.deletion_timestamp is not None
+        if is_going and record.uid not in self.victims and record.uid not in self._leaving:
+            self._leaving.add(record.uid)
+            owner.replaced += 1
 
 
 def _unclassed(labels: dict[str, str]) -> dict[str, str]:

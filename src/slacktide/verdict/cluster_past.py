@@ -14,6 +14,7 @@ import numpy as np
 from slacktide.config import Config
 from slacktide.errors import InputError, Problem
 from slacktide.inputs import read_hosts, read_workload
+from slacktide.inputs.columns.occasions import parse_amounts
 from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.past import promises as promising
 from slacktide.past.outcome import FORMAT, PAST, PODS, PROMISED, WorkloadLine, read_workloads
@@ -167,7 +168,7 @@ def sized(past: ClusterPast, size: int) -> tuple[Hosts, list[dict[str, str]]]:
     """So many nodes in the mix of today's, and what happens to them; the second of a name is called ``NAME.2``.
 
     Nodes are taken evenly from all shapes. What others take of a node they take of its copies, too; failures stay with
-    the node that failed.
+    the node that failed, and so does that it was closed, which a file says by others that take all of it.
     """
     names, capacity, attributes, events = [], [], [], list[dict[str, str]]()
     for copy, row in _chosen(past.hosts, size):
@@ -177,10 +178,17 @@ def sized(past: ClusterPast, size: int) -> tuple[Hosts, list[dict[str, str]]]:
         capacity.append(past.hosts.capacity[row])
         attributes.append(past.hosts.attributes[row])
         mine = [one for one in past.events if one["host"] == name]
-        kept = mine if copy == 0 else [one for one in mine if one["event"] not in ("fail", "repair")]
+        kept = mine if copy == 0 else [one for one in mine if not _is_its_own(one, past.hosts.capacity[row, 0])]
         events += [one | {"host": called} for one in kept]
     hosts = Hosts(np.arange(1, size + 1), tuple(names), np.array(capacity), tuple(attributes), past.hosts.resources)
     return hosts, sorted(events, key=lambda one: float(one["time"]))
+
+
+def _is_its_own(event: dict[str, str], cpu: float) -> bool:
+    """Whether something happens to one node, and not to others of its kind."""
+    if event["event"] != "others":
+        return event["event"] in ("fail", "repair")
+    return dict(parse_amounts(event["amounts"])).get("cpu", 0.0) >= cpu
 
 
 def _chosen(hosts: Hosts, size: int) -> Sequence[tuple[int, int]]:

@@ -97,7 +97,10 @@ class Verdict:
             found.append("The simulation of what was comes out as it was.")
         else:
             far = ", ".join(one.what for one in self.compared if not one.near)
-            found.append(f"The simulation of what was does not come out as it was: {far}. Read the rest with care.")
+            why = f" What may have done it: {'; '.join(self.unknown)}." if self.unknown else ""
+            found.append(
+                f"The simulation of what was does not come out as it was: {far}. Read the rest with care.{why}"
+            )
         simulated = (
             f"n the simulation kube-scheduler's rules keep {_count(whole.kubernetes)} of {whole.workloads}, and "
             f"slacktide {_count(whole.slacktide)}, on the same {self.nodes} nodes."

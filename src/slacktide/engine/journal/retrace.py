@@ -30,7 +30,7 @@ SHORTEST = 1e-3
 class InstanceHistory:
     """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
     record began, and ``lost`` its outages by then; ``demands`` what it asked for, from when on; ``spells`` when it was
-    not ready though it had been, and that counts: from when on, until when."""
+    not ready though it had been, and that counts: from when on, until when. ``told``: when its pod was told to go."""
 
     controller: Controller
     admission: float
@@ -42,6 +42,7 @@ class InstanceHistory:
     lost: Past = ()
     end: float = np.inf
     completed: bool = False
+    told: float = np.inf
     demands: list[tuple[float, Demand]] = field(default_factory=list)
     spells: list[tuple[float, float]] = field(default_factory=list)
 
@@ -177,6 +178,9 @@ class SessionHistory:
                 # instant.
                 at = max(engine.latest, self.now + SHORTEST)
                 self._history(engine.controllers[pod.key], pod.row).asks(engine.specs[spec].demand, at)
+            case operations.Doomed(uid):
+                pod = engine.pods[uid]
+                self._history(engine.controllers[pod.key], pod.row).told = max(engine.latest, self.now)
             case operations.Restore(key):
                 self._restored(engine.controllers[key])
             case operations.Ready(uid, at):

@@ -152,12 +152,18 @@ def _places(lives: list[InstanceHistory]) -> list[list[InstanceHistory]]:
     """The instances one after the other that were in one place, by the first of them."""
     places: list[list[InstanceHistory]] = []
     for life in lives:
-        left = [one for one in places if abs(one[-1].end - life.admission) <= TOGETHER and life.end > one[-1].end]
+        left = [one for one in places if _continues(life, one[-1])]
         if left:
             min(left, key=lambda one: one[-1].end).append(life)
         else:
             places.append([life])
     return places
+
+
+def _continues(life: InstanceHistory, before: InstanceHistory) -> bool:
+    """Whether an instance came as another went: about when it ended, or since it was told to go."""
+    since = min(before.told, before.end)
+    return since - TOGETHER <= life.admission <= before.end + TOGETHER and life.end > before.end
 
 
 UNITS = {"cpu": 1000.0}

@@ -24,11 +24,16 @@ class Hosts:
         self._mirror, self._engine, self._listener, self._demands = mirror, engine, listener, demands
         self._residents: dict[str, dict[str, dict[str, int]]] = {}
         """What pods take that come back to their node whatever happens, by node and UID."""
+        self.closed: set[str] = set()
+        """Nodes that take nobody, whatever else they say."""
 
     def tell(self, view: NodeView) -> None:
         """Tell what a node is like; one that is not ours takes nobody, but who is there counts."""
         amounts = dict(self._mirror.network.named(view.amounts.items()))
-        self._engine.host(view.name, amounts, view.attributes, view.ours and view.ready and not view.problem)
+        self._engine.host(view.name, amounts, view.attributes, self._takes_pods(view))
+
+    def _takes_pods(self, view: NodeView) -> bool:
+        return view.ours and view.ready and not view.problem and view.name not in self.closed
 
     def ensure(self, node: str) -> None:
         """Make sure that the engine knows a node on which a pod of ours is, ours or not, or gone already."""
