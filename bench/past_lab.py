@@ -19,7 +19,7 @@ from typing import Any
 
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.binaries import NEEDED
-from slacktide.past.kinds import TOLD
+from slacktide.pasts.kinds import TOLD
 
 PRIORITIES = {"critical": 1000, "normal": 500, "low": 100}
 NAMESPACES = ("shop", "data", "web")

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from slacktide.past import audit, object_files, outcome
+from slacktide.pasts import audit, object_files, outcome
 from support.made_past import Log, deployment, node, pod
 
 PER_POD, AT_ONCE, OF_ONE = 8, 5_000, 10

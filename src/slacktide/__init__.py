@@ -17,6 +17,8 @@ _PLACES = {
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "report": "api.experiments",
+    "past": "api.pasts",
+    "Past": "api.pasts",
     "CapacityPlan": "api.planning",
     "SlacktideError": "errors",
     "ConfigError": "errors",

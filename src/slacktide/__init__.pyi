@@ -1,5 +1,7 @@
 from slacktide.api.experiments import Experiment as Experiment
 from slacktide.api.experiments import report as report
+from slacktide.api.pasts import Past as Past
+from slacktide.api.pasts import past as past
 from slacktide.api.planning import CapacityPlan as CapacityPlan
 from slacktide.api.planning import plan as plan
 from slacktide.api.result import Result as Result
@@ -21,12 +23,14 @@ __all__ = [
     "Generated",
     "InputError",
     "OutputError",
+    "Past",
     "PluginError",
     "Result",
     "RunsError",
     "SlacktideError",
     "__version__",
     "generate",
+    "past",
     "plan",
     "plot",
     "report",

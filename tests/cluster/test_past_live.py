@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 from cluster.labtools import deployment, pods, until
 from slacktide.cli import main
 from slacktide.lab import Binaries, ControlPlane
-from slacktide.past.kinds import TOLD
+from slacktide.pasts.kinds import TOLD
 
 RESOURCES = [
     {"group": "", "resources": ["pods", "pods/status", "pods/binding", "pods/eviction", "nodes", "nodes/status"]},
@@ -106,7 +107,8 @@ def test_three_sources_and_their_verdicts(
 
     for folder in (now, dump, log):
         capsys.readouterr()
-        main(["verdict", str(folder), "--seeds", "1", "--json"])
+        with suppress(SystemExit):  # 1 where the simulation does not come out as it was, as of some seconds it may not
+            main(["verdict", str(folder), "--seeds", "1", "--json"])
         found = json.loads(capsys.readouterr().out)
         if folder != log:  # its seconds are too few for any promise
             assert found["sizes"]["qos-driven"]["nodes"] == 4, (

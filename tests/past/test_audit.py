@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from slacktide.errors import InputError
-from slacktide.past import audit, outcome
+from slacktide.pasts import audit, outcome
 from support.made_past import SECRET, Log, deployment, node, pod
 
 END = 1000.0
@@ -207,7 +207,7 @@ def test_a_log_that_says_too_little_is_refused(tmp_path: Path, lines: list[str],
 
 
 def test_a_patch_of_a_request_is_merged() -> None:
-    from slacktide.past.merging import merged
+    from slacktide.pasts.merging import merged
 
     body: Any = {"metadata": {"labels": {"a": "1"}}, "status": {"conditions": [{"type": "Ready", "status": "False"}]}}
     patch: Any = {

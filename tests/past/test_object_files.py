@@ -14,7 +14,7 @@ import yaml
 
 from slacktide.errors import InputError
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.past import anonymous, object_files, outcome
+from slacktide.pasts import anonymous, object_files, outcome
 from support.made_past import BEGIN, SECRET, Json, deployment, listed, node, pod
 
 

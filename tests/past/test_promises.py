@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import ConfigError, InputError
-from slacktide.past import promises
-from slacktide.past.outcome import WorkloadLine
+from slacktide.pasts import promises
+from slacktide.pasts.outcome import WorkloadLine
 
 HEAD = "classes: [{name: gold, slo: 99%, rank: 1}]\n"
 

@@ -13,8 +13,10 @@ import slacktide as st
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
-FUNCTIONS: dict[str, Any] = {name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report")}
-CLASSES = ("Generated", "Result", "Experiment", "CapacityPlan")
+FUNCTIONS: dict[str, Any] = {
+    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "past")
+}
+CLASSES = ("Generated", "Result", "Experiment", "CapacityPlan", "Past")
 
 
 def signature(name: str, function: Any, *, method: bool = False) -> str:

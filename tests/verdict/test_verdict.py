@@ -10,7 +10,7 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.model import ServiceClass
-from slacktide.past import audit, outcome, promises
+from slacktide.pasts import audit, outcome, promises
 from slacktide.verdict import cluster_past, judging, page
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, simulated, smallest
 from support.made_past import Log, deployment, node, pod

@@ -1,4 +1,4 @@
-"""A past, as :mod:`slacktide.past` wrote it, with its promises: what simulations of it begin with."""
+"""A past, as :mod:`slacktide.pasts` wrote it, with its promises: what simulations of it begin with."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from slacktide.errors import InputError, Problem
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.columns.occasions import parse_amounts
 from slacktide.model import Hosts, ServiceClass, Workload
-from slacktide.past import promises as promising
-from slacktide.past.outcome import FORMAT, PAST, PODS, PROMISED, WorkloadLine, read_workloads
+from slacktide.pasts import promises as promising
+from slacktide.pasts.outcome import FORMAT, PAST, PODS, PROMISED, WorkloadLine, read_workloads
 from slacktide.settings import load_live
 
 SETTINGS, WORKLOAD, HOSTS, EVENTS = "settings.json", "workload.parquet", "hosts.parquet", "events.csv"

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -119,6 +120,11 @@ class Verdict:
             need = f"more than {size.most}" if size.nodes is None else f"{size.nodes}"
             found.append(f"To keep {which}, {name} would need {need} nodes.")
         return found
+
+
+def as_mapping(found: Verdict) -> dict[str, Any]:
+    """The verdict as plain data."""
+    return {**asdict(found), "sentences": found.sentences(), "better": found.better}
 
 
 def _count(value: float) -> str:

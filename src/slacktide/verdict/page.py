@@ -15,6 +15,7 @@ from slacktide.verdict.judging import Verdict
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE
 from slacktide.whole_file import write_whole
 
+PAGE = "verdict.html"
 CALLED = {KUBERNETES: "kube-scheduler's rules", SLACKTIDE: "slacktide"}
 
 

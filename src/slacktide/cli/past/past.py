@@ -14,8 +14,8 @@ from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, SETTING, ech
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
-    from slacktide.past.outcome import Past
-    from slacktide.past.story import Story
+    from slacktide.pasts.outcome import Past
+    from slacktide.pasts.story import Story
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,17 +88,9 @@ def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
     \b
       slacktide past cluster --out now --verdict
     """
-    from slacktide.past.cluster import RIGHTS, story
+    from slacktide.pasts.cluster import read
 
-    async def read() -> Story:
-        from slacktide.dryrun.dry_run import ReadOnly
-        from slacktide.kube.client.credentials import load_access
-
-        async with ReadOnly(await load_access(kubeconfig, context)) as connection:
-            _say(f"{connection.server}: lists {RIGHTS}; writes nothing")
-            return await story(connection, _say)
-
-    _make(asyncio.run(read()), asked)
+    _make(asyncio.run(read(kubeconfig, context, _say)), asked)
 
 
 @past.command()
@@ -111,7 +103,7 @@ def objects(asked: Asked, files: Sequence[Path]) -> None:
       kubectl get nodes,namespaces,pods,deployments,replicasets,statefulsets,jobs,pdb,pv,pvc -A -o json > now.json
       slacktide past objects now.json --out now
     """
-    from slacktide.past.object_files import story
+    from slacktide.pasts.object_files import story
 
     _make(story(files), asked)
 
@@ -127,7 +119,7 @@ def audit(asked: Asked, files: Sequence[Path]) -> None:
     \b
       slacktide past audit /var/log/kubernetes/audit --out week
     """
-    from slacktide.past.audit import story
+    from slacktide.pasts.audit import story
 
     _say("reading the logs")
     _make(story(files), asked)
@@ -138,18 +130,15 @@ def _say(text: str) -> None:
 
 
 def _make(told: Story, asked: Asked) -> None:
-    from slacktide.past import outcome, promises
-    from slacktide.past.anonymous import anonymized
+    from slacktide.pasts import outcome, promises
+    from slacktide.pasts.anonymous import anonymized
 
     promises.check(asked.promise)
     config = outcome.settings_of(asked.words)
     if asked.anonymize:
         told = anonymized(told)
     made = outcome.write(told, asked.out, config=config, horizon=asked.horizon)
-    proposed = promises.propose(made.workloads, asked.promise, config.qos.startup)
-    kept = asked.out / promises.FILE
-    if not kept.exists() or asked.promise:
-        promises.write(proposed, asked.out)
+    promises.propose_in(asked.out, made.workloads, asked.promise, config.qos.startup)
     if not asked.as_json:
         click.echo(_text(made, asked.out))
     if asked.verdict:
@@ -166,7 +155,7 @@ def _make(told: Story, asked: Asked) -> None:
 def _text(made: Past, out: Path) -> str:
     from slacktide.cli.text import count
     from slacktide.model.durations import write_duration
-    from slacktide.past import promises
+    from slacktide.pasts import promises
 
     said = promises.summary(promises.read(out / promises.FILE), made.workloads)
     lines = [

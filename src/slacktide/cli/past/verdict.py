@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from slacktide.cli.options import AS_JSON, FILE, echo_json
-
-PAGE = "verdict.html"
 
 
 @click.command()
@@ -36,15 +33,13 @@ def verdict(folder: Path, seeds: int, as_json: bool) -> None:
 def judge(folder: Path, *, seeds: int = 3, as_json: bool = False) -> bool:
     """Judge the past, write the page, say what came out; whether it speaks for slacktide."""
     from slacktide.verdict.cluster_past import read
-    from slacktide.verdict.judging import judged
-    from slacktide.verdict.page import write
+    from slacktide.verdict.judging import as_mapping, judged
+    from slacktide.verdict.page import PAGE, write
 
     found = judged(read(folder), seeds=seeds, say=lambda text: click.echo(text, err=True))
     write(found, folder / PAGE)
     if as_json:
-        echo_json({
-            **asdict(found), "sentences": found.sentences(), "better": found.better, "page": str(folder / PAGE),
-        })  # fmt: skip
+        echo_json({**as_mapping(found), "page": str(folder / PAGE)})
     else:
         click.echo("\n".join([*found.sentences(), str(folder / PAGE)]))
     return found.believed and found.better

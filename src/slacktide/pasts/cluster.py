@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
+from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.errors import InputError, Problem
+from slacktide.kube.client.credentials import load_access
 from slacktide.kube.client.http import ApiError, Connection
 from slacktide.kube.client.kinds import Kind, Malformed
 from slacktide.kube.client.pages import pages
@@ -13,11 +16,20 @@ from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.clock import wall_seconds
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.resources.objects import POD
-from slacktide.past.kinds import NEEDED, TOLD
-from slacktide.past.story import Change, Findings, Story
+from slacktide.pasts.kinds import NEEDED, TOLD
+from slacktide.pasts.story import Change, Findings, Story
 
 RIGHTS = ", ".join(one.plural for one in TOLD)
 """What must be listed."""
+
+
+async def read(
+    kubeconfig: Path | None = None, context: str | None = None, say: Callable[[str], None] = lambda _: None
+) -> Story:
+    """:func:`story` of the cluster that a kubeconfig names. Raises what :func:`.load_access` raises, too."""
+    async with ReadOnly(await load_access(kubeconfig, context)) as connection:
+        say(f"{connection.server}: lists {RIGHTS}; writes nothing")
+        return await story(connection, say)
 
 
 async def story(connection: Connection, say: Callable[[str], None] = lambda _: None) -> Story:

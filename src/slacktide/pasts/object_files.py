@@ -15,8 +15,8 @@ import yaml
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.past.kinds import NEEDED, kind_of
-from slacktide.past.story import Change, Findings, Story
+from slacktide.pasts.kinds import NEEDED, kind_of
+from slacktide.pasts.story import Change, Findings, Story
 
 JSON, YAML = (".json",), (".yaml", ".yml")
 LARGEST_FILE = 4 << 30

@@ -28,8 +28,8 @@ from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
 from slacktide.kube.resources.objects import POD, Deployment, Job, Namespace, Node, Pod, ReplicaSet, StatefulSet
 from slacktide.kube.translate.priorities import is_bound_to_its_node
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, resource_of
-from slacktide.past.history import PastHistory
-from slacktide.past.story import Change, Story
+from slacktide.pasts.history import PastHistory
+from slacktide.pasts.story import Change, Story
 
 LOOK_SECONDS = 60.0
 """How often it is looked at what no change tells: who was not replaced, and whose time for a start is over."""

@@ -19,8 +19,8 @@ from slacktide.engine.journal.to_workload import Made, write_history
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.model.service_class import ServiceClass
-from slacktide.past.reality import Owner, Reality
-from slacktide.past.story import Story
+from slacktide.pasts.reality import Owner, Reality
+from slacktide.pasts.story import Story
 from slacktide.qos.availability import ACCOUNTINGS, availability
 from slacktide.settings import load_live
 from slacktide.whole_file import write_whole

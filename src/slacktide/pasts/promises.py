@@ -15,7 +15,7 @@ from slacktide.config import Accounting
 from slacktide.errors import ConfigError, InputError, Problem
 from slacktide.model.durations import parse_share
 from slacktide.model.service_class import ServiceClass
-from slacktide.past.outcome import WorkloadLine
+from slacktide.pasts.outcome import WorkloadLine
 from slacktide.whole_file import write_whole
 
 FILE = "promises.yaml"
@@ -75,6 +75,15 @@ class Promises:
         """What a workload is promised; None: no rule fits it."""
         named = next((rule.class_ for rule in self.rules if rule.fits(one)), None)
         return next((found for found in self.classes if found.name == named), None)
+
+
+def propose_in(
+    folder: Path, workloads: Sequence[WorkloadLine], way: str = "", accounting: Accounting = "always"
+) -> None:
+    """The proposal as the folder's file, unless there is one already and no way is asked for: somebody edited it."""
+    proposed = propose(workloads, way, accounting)
+    if way or not (folder / FILE).exists():
+        write(proposed, folder)
 
 
 def check(way: str) -> None:

@@ -23,9 +23,9 @@ from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
 from slacktide.kube.resources.objects import NODE, POD, Pod
-from slacktide.past.kinds import BY_RESOURCE, kind_of
-from slacktide.past.merging import merged
-from slacktide.past.story import Change, Findings, Story
+from slacktide.pasts.kinds import BY_RESOURCE, kind_of
+from slacktide.pasts.merging import merged
+from slacktide.pasts.story import Change, Findings, Story
 
 LONGEST_LINE = 16 << 20
 """Bytes of a line that are read; etcd keeps no object that large."""

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.past.story import Change, Findings, Story
+from slacktide.pasts.story import Change, Findings, Story
 
 NAMES = frozenset((
     "name", "namespace", "generateName", "nodeName", "nominatedNodeName", "claimName", "image", "volumeName",

@@ -1,0 +1,107 @@
+"""``slacktide.past``: a cluster's past, and the verdict on it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from slacktide.api.configuring import Duration, seconds, whole_number
+from slacktide.api.drawing import frame_of
+from slacktide.errors import ConfigError
+from slacktide.pasts import outcome, promises
+from slacktide.pasts.anonymous import anonymized
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from slacktide.pasts.story import Story
+
+FilePath = str | os.PathLike[str]
+Kind = Literal["cluster", "objects", "audit"]
+
+
+class Past:
+    """What a cluster did, in a folder. Edit ``promises.yaml`` in it to say who is promised what."""
+
+    def __init__(self, folder: FilePath) -> None:
+        self._folder = Path(folder)
+
+    @property
+    def folder(self) -> Path:
+        """Where its files are (docs/how-to-past.md)."""
+        return self._folder
+
+    @property
+    def workloads(self) -> pl.DataFrame:
+        """A row per workload, as in workloads.csv: who it is, and what it was delivered."""
+        return self._table(outcome.WORKLOADS)
+
+    @property
+    def pods(self) -> pl.DataFrame:
+        """A row per pod, as in pods.csv: when it was created, bound and ready, and its node."""
+        return self._table(outcome.PODS)
+
+    def verdict(self, seeds: int = 3) -> dict[str, Any]:
+        """What ``slacktide verdict --json`` prints; the page is in the folder then. ``seeds``: draws of start-ups."""
+        from slacktide.verdict.cluster_past import read
+        from slacktide.verdict.judging import as_mapping, judged
+        from slacktide.verdict.page import PAGE, write
+
+        found = judged(read(self._folder), seeds=whole_number("verdict: seeds", seeds))
+        write(found, self._folder / PAGE)
+        return as_mapping(found)
+
+    def _table(self, name: str) -> pl.DataFrame:
+        import pyarrow.csv
+
+        return frame_of(pyarrow.csv.read_csv(self._folder / name))
+
+    def __repr__(self) -> str:
+        return f"Past({str(self._folder)!r})"
+
+
+def past(
+    source: Kind,
+    *files: FilePath,
+    out: FilePath,
+    promise: str = "",
+    horizon: Duration = "1d",
+    anonymize: bool = False,
+    kubeconfig: FilePath | None = None,
+    context: str | None = None,
+) -> Past:
+    """Makes a simulation's input of what a cluster did, or of what it is, as ``slacktide past``.
+
+    source     "cluster": what runs and waits now, by ``kubeconfig`` and ``context``; "objects": the same from ``files``
+               of kubectl, must-gather or a backup; "audit": what audit logs in ``files`` say
+    out        a folder for the files
+    promise    what the proposed classes are of: "priority", "namespace", "kind", "data", or "label=KEY"
+    horizon    so long a cluster of which only the present is known goes on as it is
+    anonymize  replace all names, so that the files can be given away
+
+    Raises :class:`InputError` for a source that cannot be used, and :class:`ConfigError`.
+    """
+    promises.check(promise)
+    lasting = seconds("horizon", horizon)
+    if lasting is None:
+        raise ConfigError("past: horizon: found None, expected seconds or a text such as '1d'")
+    told = _story(source, [Path(one) for one in files], kubeconfig, context)
+    found = outcome.write(anonymized(told) if anonymize else told, Path(out), horizon=lasting)
+    promises.propose_in(Path(out), found.workloads, promise)
+    return Past(out)
+
+
+def _story(source: str, files: list[Path], kubeconfig: FilePath | None, context: str | None) -> Story:
+    from slacktide.pasts import audit, cluster, object_files
+
+    readers: dict[str, Callable[[list[Path]], Story]] = {"objects": object_files.story, "audit": audit.story}
+    if source == "cluster":
+        return asyncio.run(cluster.read(None if kubeconfig is None else Path(kubeconfig), context))
+    if source not in readers:
+        raise ConfigError(f"past: source: found {source!r}, expected one of cluster, {', '.join(readers)}")
+    if not files:
+        raise ConfigError(f"past: files: found none, expected what {source} are in")
+    return readers[source](files)
