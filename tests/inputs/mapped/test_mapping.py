@@ -10,7 +10,7 @@ from slacktide.errors import ConfigError
 from slacktide.inputs.mapped.mapping import said, settled
 from slacktide.inputs.mapped.values import instant, quantity
 
-EXPORT = ["pod_uid", "namespace", "created_at", "deleted_at", "cpu_request_millicores", "mem_request_bytes", "tier"]
+EXPORT = ["pod_uid", "region", "created_at", "deleted_at", "cpu_request_millicores", "mem_request_bytes", "tier"]
 ISSUE = (
     "id=pod_uid, admission=created_at:ms, end=deleted_at:ms, cpu=cpu_request_millicores:m, memory=mem_request_bytes, "
     "class=tier"
@@ -20,7 +20,7 @@ ISSUE = (
 def test_a_mapping_is_said_in_pairs() -> None:
     found = settled(said(ISSUE), EXPORT, "export.csv")
     assert str(found) == ISSUE
-    assert (found.guessed, found.behind) == ((), ("namespace",))
+    assert (found.guessed, found.behind) == ((), ("region",))
     columns = {one.ours: (one.source, one.unit) for one in found.columns}
     assert columns["admission"] == ("created_at", "ms")
     assert columns["cpu"] == ("cpu_request_millicores", "m")

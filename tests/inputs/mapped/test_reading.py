@@ -15,7 +15,7 @@ from slacktide.inputs.columns import header
 from slacktide.inputs.mapped.reading import Mapped, Table
 from slacktide.model import DEFAULT_CLASSES
 
-EXPORT = """pod_uid,namespace,created_at,deleted_at,cpu_request_millicores,mem_request_bytes,tier,image
+EXPORT = """pod_uid,region,created_at,deleted_at,cpu_request_millicores,mem_request_bytes,tier,image
 6f1c-aa,shop,1700000000000,1700000600000,500,1073741824,gold,x
 6f1c-ab,shop,1700000060250,,250,536870912,bronze,y
 6f1c-ac,bank,1700000030500,1700000090500,35,536870912,silver,\\N
@@ -57,9 +57,7 @@ def test_a_table_as_a_database_exports_it(tmp_path: Path, columns: str) -> None:
 
 
 def test_it_says_what_it_takes_for_what_before_it_reads(tmp_path: Path) -> None:
-    behind = "export.csv: these columns stay behind: namespace, image"
-    if "namespace" in header.WORKLOAD_OPTIONAL:  # then it goes through to results
-        behind = "export.csv: these columns stay behind: image"
+    behind = "export.csv: these columns stay behind: region, image"
     shown = [one.replace(f"{tmp_path}/", "") for one in table(tmp_path, columns="class=tier").describe()]
     assert shown[0].startswith("columns of export.csv: id=pod_uid, admission=created_at:ms, end=deleted_at:ms")
     assert "(guessed: id, admission, end, cpu, memory" in shown[0]

@@ -100,7 +100,7 @@ def read(job: Job) -> Converted:
     job.classes.check(kept, "what", "what it is")
     rows = kept.with_columns(job.classes.classes_of("what").alias("class"))
     notes += output.start(job, None)
-    count = output.write_requests(rows, job, ("what", "job", "name"))
+    count = output.write_requests(rows, job, ("what", "job", "apart"))
     hosts, more = _hosts(files["machine_meta"], job)
     notes += [*more, *output.said_of_size(hosts, job)]
     read = [path for paths in files.values() for path in paths]
@@ -143,7 +143,7 @@ def _tasks(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], l
         pl.col("instance_num").alias("completions"),
         pl.col("instance_num").alias("parallelism"),
         pl.lit("task").alias("what"),
-        pl.col("task_name").alias("name"),
+        pl.col("task_name").alias("apart"),
     )
     return rows, {f"{why} (batch_task)": number for why, number in repeated.items()} | dropped, notes
 
@@ -177,7 +177,7 @@ def _containers(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, in
         (output.numbered("app_du", kept, "app_") + BESIDE_JOBS).alias("job"),
         pl.lit("service").alias("kind"),
         pl.lit("container").alias("what"),
-        pl.col("container_id").alias("name"),
+        pl.col("container_id").alias("apart"),
     )
     return rows, dropped, notes
 
