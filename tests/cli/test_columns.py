@@ -106,6 +106,12 @@ def test_python_takes_the_same_of_files_and_frames(files: tuple[Path, Path]) -> 
         st.simulate(st.generate("light", hosts=2, requests=2), columns="guess")
 
 
+def test_who_does_not_know_of_it_is_told(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    files[0].write_text("pod_uid,tier\n6f1c-aa,gold\n")
+    assert main(["inspect", str(files[0])]) != 0
+    assert capsys.readouterr().err.count("--columns of simulate, inspect or trace scale says how") == 1
+
+
 def test_mistakes_come_before_the_work(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     export, hosts = (str(one) for one in files)
     assert main(["simulate", export, hosts, "--columns", "id=uid"]) != 0

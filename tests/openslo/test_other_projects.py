@@ -365,6 +365,16 @@ def test_pods_are_told_by_name_or_by_how_generated_names_begin(tmp_path: Path) -
     )
 
 
+def test_pods_without_a_label_get_one_as_well(tmp_path: Path) -> None:
+    (binding,) = imported(tmp_path, PYRRA).bindings
+    policy = binding.objects()[0]["spec"]
+    assert policy["matchConditions"][0]["expression"] == (
+        "!has(object.metadata.labels) || !('slacktide.io/class' in object.metadata.labels)"
+    )
+    (patch,) = policy["mutations"]
+    assert 'path: "/metadata/labels", value: {"slacktide.io/class": "queue-up"}' in patch["jsonPatch"]["expression"]
+
+
 def test_where_nobody_can_tell_the_pods_the_class_is_bound_by_hand(tmp_path: Path) -> None:
     found = imported(tmp_path, SLOTH_FILE.replace("ledger-.*", "(a|b)-[0-9]+"))
     assert list(specs(found)) == ["bank-ledger"]

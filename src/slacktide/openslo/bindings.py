@@ -39,10 +39,16 @@ class Binding:
             one = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(self.namespaces)}
             matches["namespaceSelector"] = {"matchExpressions": [one]}
         pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        labels = "has(object.metadata.labels)"
         label = f"'{CLASS_LABEL}'"
+        named = f"{label} in object.metadata.labels"
+        nameless = f"has(object.metadata.labels) && !({named})"  # a selector needs a label
         path = f'"/metadata/labels/" + jsonpatch.escapeKey("{CLASS_LABEL}")'
         patch = f'[JSONPatch{{op: "add", path: {path}, value: "{self.service_class}"}}]'
+        if self.workload is not None:
+            nameless = f"!has(object.metadata.labels) || !({named})"
+            first = f'{{"{CLASS_LABEL}": "{self.service_class}"}}'
+            alone = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {first}}}]'
+            patch = f"has(object.metadata.labels) ? {patch} : {alone}"
         version = "admissionregistration.k8s.io/v1"
         return [
             {
@@ -54,7 +60,7 @@ class Binding:
                     "reinvocationPolicy": "Never",
                     "matchConstraints": {**matches, "resourceRules": [pods]},
                     "matchConditions": [
-                        {"name": "names-no-class", "expression": f"{labels} && !({label} in object.metadata.labels)"},
+                        {"name": "names-no-class", "expression": nameless},
                         *(self.workload.conditions() or [] if self.workload else []),
                     ],
                     "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
