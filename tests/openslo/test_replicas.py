@@ -151,6 +151,7 @@ OTHERS: dict[str, tuple[dict[str, str], str]] = {
     "a chart's words": ({"good": AVAILABLE.replace('"web"', "{{ .name }}"), "total": ASKED}, "expected PromQL"),
     "a label without quotes": ({"good": AVAILABLE.replace('"web"', "web"), "total": ASKED}, "a text in quotes behind"),
     "two queries": ({"good": f"{AVAILABLE} {ASKED}", "total": ASKED}, "an operator or the end"),
+    "a thousand brackets": ({"success": "(" * 1000 + AVAILABLE + ")" * 1000}, "nested too deeply"),
     "a broken pattern": ({"gauge": READY.replace('="true"', '=~"("')}, "a regular expression"),
 }
 

@@ -84,7 +84,10 @@ def parse(query: str) -> Tree:
     Raises :class:`NotUnderstood`, with what was found and what was expected, for what is no PromQL.
     """
     reader = _Reader(query)
-    found = reader.level(0)
+    try:
+        found = reader.level(0)
+    except RecursionError:
+        raise NotUnderstood("nested too deeply, expected an indicator that people can read") from None
     if reader.at < len(reader.tokens):
         reader.fail("an operator or the end")
     return found

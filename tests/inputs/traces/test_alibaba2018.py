@@ -118,6 +118,32 @@ def test_the_end_of_the_trace_is_not_the_end_of_a_task(tmp_path: Path) -> None:
     assert found.notes[0].startswith("1 task with an end at the trace's last instant: taken for still there")
 
 
+def test_jobs_are_drawn_whole_and_equal_seeds_draw_equal_ones(tmp_path: Path) -> None:
+    tasks = [["M1", 2, f"j_{number // 3}", "1", "Terminated", number, number + 5, 50, 1] for number in range(300)]
+    path = write_csv(tmp_path / "batch_task.csv", tasks)
+    found = convert("alibaba2018", [path], tmp_path / "out", share=0.3)
+    jobs = [row["job"] for row in rows(tmp_path / "out")]
+    assert {jobs.count(one) for one in jobs} == {3}
+    assert 15 < len(set(jobs)) < 45
+    assert left_out(found) == {"tasks of jobs that were not drawn": 300 - len(jobs)}
+    convert("alibaba2018", [path], tmp_path / "again", share=0.3)
+    assert rows(tmp_path / "again") == rows(tmp_path / "out")
+
+
+def test_the_first_seconds_may_be_taken_alone(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "batch_task.csv", TASKS)
+    found = convert("alibaba2018", [path], tmp_path / "out", until=150)
+    assert [row["admission"] for row in rows(tmp_path / "out")] == [100]
+    assert left_out(found) == {"tasks that start later than asked for": 2}
+
+
+def test_more_instances_than_a_run_takes_are_told(tmp_path: Path) -> None:
+    tasks = [[*TASKS[0][:1], 60_000_000, f"j_{number}", *TASKS[0][3:]] for number in range(2)]
+    paths = [write_csv(tmp_path / "batch_task.csv", tasks), write_csv(tmp_path / "machine_meta.csv", MACHINES)]
+    found = convert("alibaba2018", paths, tmp_path / "out")
+    assert found.notes[1].startswith("120,000,000 instances, of which a run takes 100,000,000: --set share=0.01")
+
+
 def test_classes_are_those_of_tasks_and_containers(trace: Path, tmp_path: Path) -> None:
     convert("alibaba2018", [trace], tmp_path / "out", "task=gold,*=silver")
     assert [row["class"] for row in rows(tmp_path / "out")] == ["silver", "silver", "gold", "gold", "gold"]

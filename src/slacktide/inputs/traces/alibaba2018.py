@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from slacktide.errors import fail
+from slacktide.inputs.columns.instances import MOST
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.problems import Problems
 from slacktide.inputs.traces import output, sources
@@ -62,6 +63,8 @@ _DEMAND_UNKNOWN = pl.any_horizontal(
     pl.col("cpu").is_null(), pl.col("cpu") < 0, pl.col("memory").is_null(), pl.col("memory") < 0, pl.col("memory") > 100
 )
 TASK_REASONS = {
+    "tasks that start later than asked for": pl.col("later"),
+    "tasks of jobs that were not drawn": ~pl.col("drawn"),
     "tasks that never ran": pl.col("status").is_in(NEVER_RAN) | pl.col("start_time").is_null(),
     "tasks of no instance": pl.col("instance_num").is_null() | (pl.col("instance_num") < 1),
     "tasks that are over, of which nobody knows when they ended": pl.col("lost"),
@@ -71,6 +74,7 @@ TASK_REASONS = {
     "tasks of an unknown demand (empty, -1 or 101)": _DEMAND_UNKNOWN,
 }
 CONTAINER_REASONS = {
+    "containers of groups that were not drawn": ~pl.col("drawn"),
     "containers that stopped when they began": pl.col("end") <= pl.col("begin"),
     "containers of an unknown demand (empty, -1 or 101)": _DEMAND_UNKNOWN,
 }
@@ -124,9 +128,21 @@ def _tasks(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], l
     table.sink_parquet(once)
     table, alive = output.still_there(pl.scan_parquet(once), "end_time", job, "task")
     notes += alive
-    table = table.with_columns((pl.col("plan_cpu") / 100).alias("cpu"), pl.col("plan_mem").alias("memory"))
+    until = float(job.values["until"])
+    table = table.with_columns(
+        (pl.col("plan_cpu") / 100).alias("cpu"),
+        pl.col("plan_mem").alias("memory"),
+        ((pl.col("start_time") >= until) if until else pl.lit(value=False)).alias("later"),
+        _drawn("job_name", table, job).alias("drawn"),
+    )
     kept, dropped = output.drop(table, TASK_REASONS)
-    endless, numbers = kept.select(pl.col("end_time").is_null().sum(), pl.len()).collect().row(0)
+    facts = kept.select(pl.col("end_time").is_null().sum(), pl.len(), pl.col("instance_num").sum()).collect()
+    endless, numbers, instances = facts.row(0)
+    if instances > MOST:
+        notes.append(
+            f"{instances:,} instances, of which a run takes {MOST:,}: --set share=0.01 draws jobs, --set until=3600 "
+            "takes those of the first hour"
+        )
     if endless:
         notes.append(f"{output.counted(endless, 'task')} without an end: they never complete")
     notes.append(
@@ -163,6 +179,7 @@ def _containers(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, in
             (pl.struct("cpu_request", "mem_size").n_unique() > 1).alias("resized"),
         )
     )
+    lives = lives.with_columns(_drawn("app_du", lives, job).alias("drawn"))
     kept, dropped = output.drop(lives, CONTAINER_REASONS)
     counts = kept.select(pl.len(), pl.col("end").is_null().sum(), pl.col("resized").sum()).collect()
     number, endless, resized = counts.row(0)
@@ -180,6 +197,16 @@ def _containers(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, in
         pl.col("container_id").alias("apart"),
     )
     return rows, dropped, notes
+
+
+def _drawn(column: str, rows: pl.LazyFrame, job: Job) -> pl.Expr:
+    """Whether a row is of a job (or group) that the share takes, whole; rows without a name are of one."""
+    share = float(job.values["share"])
+    if share >= 1:
+        return pl.lit(value=True)
+    names = rows.select(column).unique().sort(column).collect()[column]
+    drawn = np.random.default_rng(job.seed).random(len(names)) < share
+    return pl.col(column).is_in(names.filter(pl.Series(drawn)).implode(), nulls_equal=True)
 
 
 BESIDE_JOBS = 2**40
@@ -217,6 +244,8 @@ TRACE = Trace(
     "container=gold,task=bronze",
     (
         output.last("ended"),  # who still runs has no end
+        Parameter("share", 1.0, "part of the jobs, and of the containers' groups, drawn with --seed", most=1),
+        Parameter("until", 0.0, "seconds: leave out tasks that start then or later; 0: none"),
         Parameter("hosts", 0, "without machine_meta: how many hosts; 0: as many as the peak demand takes"),
         Parameter("host_cores", 96.0, "without machine_meta: cores of a host", least=1),
         Parameter("host_memory", 100.0, "without machine_meta: per cent of the largest machine's memory", least=1),
