@@ -108,8 +108,9 @@ def test_python_takes_the_same_of_files_and_frames(files: tuple[Path, Path]) -> 
 
 def test_who_does_not_know_of_it_is_told(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
     files[0].write_text("pod_uid,tier\n6f1c-aa,gold\n")
-    assert main(["simulate", *(str(one) for one in files)]) != 0
-    assert capsys.readouterr().err.count("--columns of simulate, inspect or trace scale says how") == 1
+    for words in (["simulate", *files], ["inspect", files[0]]):
+        assert main([str(one) for one in words]) != 0
+        assert capsys.readouterr().err.count("--columns of simulate, inspect or trace scale says how") == 1
 
 
 def test_mistakes_come_before_the_work(files: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

@@ -84,14 +84,19 @@ def _holds_hosts(path: Path) -> bool:
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            return "admission" not in pq.read_schema(path).names
+            return _of_hosts(pq.read_schema(path).names)
         with path.open(encoding="utf-8", errors="replace") as file:
             start = file.read(4096)
     except (OSError, ValueError):  # the reader tells what is wrong; pyarrow's errors are of these kinds
         return False
     if suffix == ".csv":
-        return "admission" not in start.partition("\n")[0]
+        return _of_hosts([name.strip() for name in start.partition("\n")[0].split(",")])
     return re.search(r"^\s*\{[^,{]*,\s*\"", start, re.MULTILINE) is not None
+
+
+def _of_hosts(names: list[str]) -> bool:
+    """Whether columns are those of hosts; a table that has none of them is a workload with others of its own."""
+    return "admission" not in names and any(name in names for name in ("name", "cpu", "memory"))
 
 
 def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
