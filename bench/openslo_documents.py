@@ -1,7 +1,8 @@
-"""What `slacktide openslo import` makes of every OpenSLO document in a folder, such as a checkout of OpenSLO's own.
+"""What `slacktide openslo import` makes of every SLO document in a folder, such as a checkout of OpenSLO or Sloth.
 
-Documents are YAML and JSON files, and blocks of YAML in Markdown that name an ``apiVersion`` of OpenSLO. A document is
-imported (it becomes a class), read (of another kind, and as OpenSLO v1 has it), or refused with file, line and field.
+Documents are YAML and JSON files, and blocks of YAML in Markdown that name an ``apiVersion`` of one of these (or the
+``version`` of Sloth's files). A document is imported (it becomes a class), read (of another kind, and as its project
+has it), or refused with file, line and field.
 The program ends with 1 where something else happens.
 
     git clone https://github.com/OpenSLO/OpenSLO && python bench/openslo_documents.py OpenSLO
@@ -22,7 +23,10 @@ from slacktide.openslo.documents import read_files
 from slacktide.openslo.importing import convert
 
 BLOCK = re.compile(r"^```ya?ml\n(.*?)^```", re.DOTALL | re.MULTILINE)
-ANY = re.compile(r"^\W*\"?apiVersion\"?:\s*\"?openslo", re.MULTILINE)
+ANY = re.compile(
+    r"^\W*\"?(?:apiVersion\"?:\s*['\"]?(?:openslo|sloth\.slok\.dev/|pyrra\.dev/)|version\"?:\s*['\"]?prometheus/v)",
+    re.MULTILINE,
+)
 FIELD = re.compile(r":\d+: (?:[\w.\[\]/-]+: .*|[\w.\[\]: ]+ is missing.*)expected ", re.DOTALL)
 """How a refusal names line and field."""
 NO_DOCUMENT = re.compile(r": not YAML|expected a document of keys and values")

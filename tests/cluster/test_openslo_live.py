@@ -137,6 +137,70 @@ def test_pods_of_the_selector_get_the_class_and_others_do_not(stage: Stage, impo
     assert labels_of(shop, "f", **front | {"slacktide.io__class": "fifth"}) == "fifth"  # it names one itself
 
 
+SHARES = """
+version: prometheus/v1
+service: shares
+slos:
+  - name: web
+    objective: 99
+    sli:
+      events:
+        error_query: sum(kube_deployment_status_replicas_unavailable{namespace="shares",deployment="web"})
+        total_query: sum(kube_deployment_spec_replicas{namespace="shares",deployment="web"})
+    alerting: {}
+  - name: db
+    objective: 99
+    sli:
+      raw:
+        error_ratio_query: |
+          1 - kube_statefulset_status_replicas_ready{namespace="shares",statefulset=~"db-.*"}
+            / kube_statefulset_replicas{namespace="shares",statefulset=~"db-.*"}
+    alerting: {}
+  - name: queue
+    objective: 99
+    sli:
+      raw: {error_ratio_query: '1 - avg(kube_pod_status_ready{condition="true",namespace="shares",pod=~"queue-.*"})'}
+    alerting: {}
+"""
+
+
+def class_of_owned(place: Place, name: str, owner: tuple[str, str] | None, *, generated: bool = False) -> str | None:
+    """The class label that a new pod of an owner (kind and name) has."""
+    body = pod(name, schedulerName="nobody")
+    if owner is not None:
+        kind, of = owner
+        body["metadata"]["labels"] = {"pod-template-hash": of.rpartition("-")[2]} if kind == "ReplicaSet" else {}
+        body["metadata"]["ownerReferences"] = [
+            {"apiVersion": "apps/v1", "kind": kind, "name": of, "uid": "00000000-0000-0000-0000-000000000001"}
+        ]
+    if generated:
+        body["metadata"]["generateName"] = body["metadata"].pop("name")
+    made = place.api.post(place.kinds_path("pods"), body)
+    place.delete("pods", made["metadata"]["name"], 0)
+    found = made["metadata"].get("labels", {}).get(CLASS)
+    return None if found is None else str(found)
+
+
+def test_pods_of_the_workload_that_a_share_of_replicas_names_get_its_class(stage: Stage, tmp_path: Path) -> None:
+    file, out = tmp_path / "shares.yaml", tmp_path / "classes.yaml"
+    file.write_text(SHARES)
+    done = CliRunner().invoke(app, ["openslo", "import", "--rank", "3", str(file), "--out", str(out)])
+    assert done.exit_code == 0, done.output
+    stage.kubectl.ok("apply", "-f", "-", stdin=list(yaml.safe_load_all(out.read_text())))
+    shares, other = place_of(stage, "shares"), place_of(stage, "elsewhere")
+    web, db = ("ReplicaSet", "web-5d4f8c7b9"), ("StatefulSet", "db-main")
+    numbers = iter(range(10_000))
+    # A policy takes some seconds until it holds.
+    until(lambda: class_of_owned(shares, f"web-5d4f8c7b9-{next(numbers)}", web) == "shares-web", "the first holds")
+    until(lambda: class_of_owned(shares, f"db-main-{next(numbers)}", db) == "shares-db", "the second holds")
+    until(lambda: class_of_owned(shares, f"queue-{next(numbers)}", None) == "shares-queue", "the third holds")
+    assert class_of_owned(shares, "queue-", None, generated=True) == "shares-queue"
+    assert class_of_owned(shares, "line-", None, generated=True) is None
+    assert class_of_owned(shares, "a", ("ReplicaSet", "web-api-5d4f8c7b9")) is None
+    assert class_of_owned(shares, "b", ("StatefulSet", "web")) is None
+    assert class_of_owned(other, "c", web) is None
+
+
 @pytest.mark.usefixtures("imported")
 def test_classes_of_a_cluster_are_exported_and_imported_again(stage: Stage, tmp_path: Path) -> None:
     out = tmp_path / "slos.yaml"

@@ -361,7 +361,7 @@ REFUSED: dict[str, tuple[Json, str, str]] = {
         "in these files",
     ),
     "no indicator": (changed("spec.indicator", ...), "spec: indicator:", "either indicator or indicatorRef"),
-    "another version": (changed("apiVersion", "openslo/v1alpha"), "apiVersion: found 'openslo/v1alpha'", "openslo/v1"),
+    "another version": (changed("apiVersion", "openslo/v3"), "apiVersion: found 'openslo/v3'", "openslo/v1"),
     "no version": (changed("apiVersion", ...), "apiVersion is missing", "openslo/v1"),
     "another kind": (changed("kind", "Slo"), "kind: found 'Slo'", "SLO"),
     "a field of another version": (

@@ -32,6 +32,9 @@ def test_documents_in_markdown_and_of_other_versions_are_told_apart(tmp_path: Pa
         f"# A page\n```yaml\n{service}```\n```yaml\nkey: value\n```\n"
         f"```yaml\n{service.replace('v1', 'v2alpha')}```\n```yaml\n{service}spec: [\n```\n"
     )
+    (folder / "windows.yaml").write_text("apiVersion: 'sloth.slok.dev/v1'\nkind: AlertWindows\nspec: {}\n")
+    (folder / "sloth.yml").write_text('version: "prometheus/v1"\nservice: a\nslos: []\n')
+    (folder / "pyrra.yaml").write_text("apiVersion: pyrra.dev/v1alpha1\nkind: ServiceLevelObjective\n")
     (folder / "one.json").write_text('{"apiVersion": "openslo/v1", "kind": "SLO", "metadata": {"name": "a"}}')
     found = {name: which for name, (which, _) in outcomes_of(folder, scratch).items()}
     assert found == {
@@ -39,6 +42,9 @@ def test_documents_in_markdown_and_of_other_versions_are_told_apart(tmp_path: Pa
         "page.md block 0": "read",
         "page.md block 2": "refused",
         "page.md block 3": "no YAML",
+        "pyrra.yaml": "refused",
+        "sloth.yml": "refused",
+        "windows.yaml": "read",
     }
 
 

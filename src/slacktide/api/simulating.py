@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from slacktide.config import PresetName
 from slacktide.errors import ConfigError
 from slacktide.experiment.run_folder import Asked, finished
 from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
+from slacktide.model.window import EPOCH
 from slacktide.sim.observing import SHORTEST
 
 
@@ -29,6 +31,7 @@ def simulate(
     group_by: GroupBy | None = None,
     kind: Kind | None = None,
     approach: Approach | None = None,
+    columns: str | os.PathLike[str] | Mapping[str, str] | None = None,
     intervals: Duration | None = 600.0,
     events: bool = True,
     passes: bool = True,
@@ -44,6 +47,8 @@ def simulate(
     preset           settings to start from: "recommended" (the default), "published" or "published-tuned"
     config           a settings file, or a manifest.json of results; what is said beside it comes on top
     group_by, kind, approach   "job": rows of one job are one request, of this kind, measured so
+    columns          the workload has columns of its own: a mapping such as ``{"id": "pod_uid", "cpu": "cpu_req:m"}``, a
+                     text or a file as of ``--columns``, or "guess"; its first instant is ``simulation.epoch``
     intervals        seconds between two points of figures over time; None: there are none
     events, passes   whether the tables of these names are kept; without passes a run takes less time
     progress         show it: None in notebooks only, where tqdm is installed
@@ -62,7 +67,9 @@ def simulate(
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
     grouping = grouping_of(group_by, kind, approach, config)
     origin = Origin()
-    requests, machines = inputs_of(workload, hosts, chosen.classes, grouping, origin)
+    requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
+    if epoch and chosen.simulation.epoch == EPOCH:
+        chosen = replace(chosen, simulation=replace(chosen.simulation, epoch=epoch))
     asked = Asked(passes=passes, events=events, intervals=step)
     with of_run(progress) as tell:
         done = finished(requests, machines, chosen, asked, grouping=grouping, own=own, progress=tell)

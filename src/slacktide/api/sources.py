@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -21,6 +22,7 @@ from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import Value, settled
 from slacktide.inputs.generators.registry import GENERATORS, generated
 from slacktide.inputs.grouping import grouped
+from slacktide.inputs.mapped.reading import Table
 from slacktide.inputs.problems import check_readable
 from slacktide.inputs.write import hosts_table, workload_table
 from slacktide.model import DEFAULT_CLASSES, Hosts, Network, ServiceClass, Workload
@@ -104,6 +106,10 @@ Source: TypeAlias = str | os.PathLike[str] | ArrowStream | Generated
 """A path, a frame (polars, pandas, Arrow, whatever has Arrow's C stream), or what ``generate`` returned."""
 
 
+Columns: TypeAlias = str | os.PathLike[str] | Mapping[str, str]
+"""Which columns of a table are ours, as ``--columns`` has it."""
+
+
 @dataclass(slots=True)
 class Origin:
     """What was read, for a manifest: files, and Arrow tables in memory by what they were for."""
@@ -130,12 +136,17 @@ def inputs_of(
     classes: tuple[ServiceClass, ...],
     grouping: dict[str, str] | None,
     origin: Origin,
-) -> tuple[Workload, Hosts]:
-    """Both, of the same resources. Raises :class:`InputError` with every broken value."""
+    columns: Columns | None = None,
+) -> tuple[Workload, Hosts, str]:
+    """Both, of the same resources, and when second 0 was, where a workload with ``columns`` of its own says it.
+
+    Raises :class:`InputError` with every broken value.
+    """
     given = hosts_given(workload, hosts)
-    requests = grouped(_workload(workload, classes, origin), grouping)
+    read, epoch = _mapped(workload, classes, origin, columns) if columns is not None else (None, "")
+    requests = grouped(_workload(workload, classes, origin) if read is None else read, grouping)
     names = [_name(one, what) for one, what in ((workload, "workload"), (given, "hosts"))]
-    return align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1])
+    return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), epoch
 
 
 def hosts_given(workload: object, hosts: Source | None) -> Source:
@@ -159,6 +170,24 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
     opened = workload_frame(source.tables[0] if isinstance(source, Generated) else _frame(source, "workload"))
     origin.tables["workload"] = opened.table
     return workload_of(opened, classes)
+
+
+def _mapped(
+    source: Source, classes: tuple[ServiceClass, ...], origin: Origin, columns: Columns
+) -> tuple[Workload, str]:
+    """A workload with columns of its own, and when its second 0 was; warns of what was guessed and assumed."""
+    if isinstance(source, Generated):
+        raise ConfigError("columns: found them beside what generate() returned, whose columns are known")
+    is_file = isinstance(source, str | os.PathLike)
+    said = Path(columns) if isinstance(columns, os.PathLike) else columns
+    table = Table(Path(source) if isinstance(source, str | os.PathLike) else _frame(source, "workload"), said)
+    if isinstance(source, str | os.PathLike):
+        origin.files.append(Path(source))
+    else:
+        origin.tables["workload"] = table.arrow
+    found = table.read(classes, rests=is_file)
+    warnings.warn("\n".join((*table.describe(), *found.notes)), UserWarning, stacklevel=4)
+    return found.workload, found.epoch
 
 
 def _hosts(source: Source, origin: Origin) -> Hosts:

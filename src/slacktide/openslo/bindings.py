@@ -10,6 +10,7 @@ from typing import Any
 from slacktide.conversion import Node
 from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.kube.translate.service_classes import CLASS_LABEL
+from slacktide.openslo.workloads import Workload
 
 _NAME = r"(?:[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?"
 _VALUE = r"(?:[A-Za-z0-9](?:[-_.A-Za-z0-9]{0,61}[A-Za-z0-9])?)?"
@@ -22,24 +23,32 @@ _TERM = re.compile(r"\s*((?:[^,()]|\([^()]*\))+?)\s*(?:,|$)")
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Pods of ``selector`` (as kubectl writes it) in ``namespaces`` (none: all) are of a class."""
+    """Pods of ``selector`` (as kubectl writes it), or those of ``workload``, in ``namespaces`` (none: all) are of a
+    class."""
 
     service_class: str
     selector: str
     namespaces: tuple[str, ...] = ()
+    workload: Workload | None = None
 
     def objects(self) -> list[dict[str, Any]]:
         """The policy and its binding, for Kubernetes 1.36 and later."""
         name = f"class-{self.service_class}.slacktide.io"
-        matches: dict[str, Any] = {"objectSelector": parse(self.selector)}
+        matches: dict[str, Any] = {"objectSelector": parse(self.selector)} if self.selector else {}
         if self.namespaces:
             one = {"key": "kubernetes.io/metadata.name", "operator": "In", "values": list(self.namespaces)}
             matches["namespaceSelector"] = {"matchExpressions": [one]}
         pods = {"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}
-        labels = "has(object.metadata.labels)"
         label = f"'{CLASS_LABEL}'"
+        named = f"{label} in object.metadata.labels"
+        nameless = f"has(object.metadata.labels) && !({named})"  # a selector needs a label
         path = f'"/metadata/labels/" + jsonpatch.escapeKey("{CLASS_LABEL}")'
         patch = f'[JSONPatch{{op: "add", path: {path}, value: "{self.service_class}"}}]'
+        if self.workload is not None:
+            nameless = f"!has(object.metadata.labels) || !({named})"
+            first = f'{{"{CLASS_LABEL}": "{self.service_class}"}}'
+            alone = f'[JSONPatch{{op: "add", path: "/metadata/labels", value: {first}}}]'
+            patch = f"has(object.metadata.labels) ? {patch} : {alone}"
         version = "admissionregistration.k8s.io/v1"
         return [
             {
@@ -51,7 +60,8 @@ class Binding:
                     "reinvocationPolicy": "Never",
                     "matchConstraints": {**matches, "resourceRules": [pods]},
                     "matchConditions": [
-                        {"name": "names-no-class", "expression": f"{labels} && !({label} in object.metadata.labels)"}
+                        {"name": "names-no-class", "expression": nameless},
+                        *(self.workload.conditions() or [] if self.workload else []),
                     ],
                     "mutations": [{"patchType": "JSONPatch", "jsonPatch": {"expression": patch}}],
                 },

@@ -11,8 +11,8 @@ from typing import Any
 from slacktide.errors import ConfigError
 from slacktide.model.durations import SECONDS_OF, parse_duration
 from slacktide.openslo import windows
-from slacktide.openslo.documents import API_VERSION
 from slacktide.openslo.importing import AVAILABILITY, RANK, SPEC, TRUE
+from slacktide.openslo.kinds import API_VERSION
 from slacktide.openslo.series import CLASS, GOOD, LOST, TOTAL, cause_of, selector
 
 SERVICE = "slacktide"

@@ -28,15 +28,19 @@ def openslo() -> None:
 @openslo.command("import")
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
 @click.option("--rank", type=click.IntRange(1), help="Of SLOs without the annotation slacktide.io/rank; 1 is highest.")
+@click.option("--period", metavar="DURATION", help="Window of SLOs of Sloth, whose files name none.  [default: 30d]")
 @click.option("--skip-refused", is_flag=True, help="Import the other SLOs where some are refused.")
 @OUT
 @JSON
-def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: Path | None, as_json: bool) -> None:
-    """Makes ServiceClasses, and what binds workloads to them, from OpenSLO v1 documents.
+def import_(
+    files: tuple[Path, ...], rank: int | None, period: str | None, skip_refused: bool, out: Path | None, as_json: bool
+) -> None:
+    """Makes ServiceClasses, and what binds workloads to them, from documents of OpenSLO (v1, v1alpha, v2alpha), Sloth
+    and Pyrra.
 
-    An SLO becomes a class where it is about the share of time in which pods run and are ready. It says so by the
-    annotation slacktide.io/availability: "true". What a scheduler cannot promise is refused with file, line and field,
-    and then nothing is written.
+    An SLO becomes a class where it is about the share of time in which pods run and are ready: its indicator is a share
+    of replicas that kube-state-metrics counts, or it says so by the annotation slacktide.io/availability: "true". What
+    a scheduler cannot promise is refused with file, line and field, and then nothing is written.
 
     \b
       slacktide openslo import slos.yaml | kubectl apply -f -
@@ -47,25 +51,34 @@ def import_(files: tuple[Path, ...], rank: int | None, skip_refused: bool, out: 
     from slacktide.openslo.texts import yaml_text
 
     documents, problems = read_files(files)
-    found = convert(documents, rank)
+    found = convert(documents, rank, period)
     refused = problems + found.refused
     if refused and not skip_refused:
         raise RefusedError(refused)
     if not documents and not refused:
-        raise RefusedError([f"{files[0]}: found no document, expected some of OpenSLO v1"])
+        raise RefusedError([f"{files[0]}: found no document, expected some of OpenSLO, Sloth or Pyrra"])
     objects = found.classes + [one for binding in found.bindings for one in binding.objects()]
     _write(yaml_text(objects), out, as_json)
     if as_json:
         bindings = [
             {"class": one.service_class, "selector": one.selector, "namespaces": one.namespaces}
+            | ({"workload": str(one.workload)} if one.workload else {})
             for one in found.bindings
         ]
-        echo_json({"classes": found.classes, "bindings": bindings, "refused": refused, "passedOver": found.passed_over})
+        workloads = {name: str(one) for name, one in found.workloads.items()}
+        echo_json(
+            {"classes": found.classes, "bindings": bindings, "workloads": workloads, "refused": refused,
+             "passedOver": found.passed_over, "notes": found.notes}
+        )  # fmt: skip
         return
     for text in refused:
         click.echo(f"refused: {text}", err=True)
     for text in found.passed_over:
         click.echo(f"passed over: {text}", err=True)
+    for text in found.notes:
+        click.echo(text, err=True)
+    for name, workload in found.workloads.items():
+        click.echo(f"{name}: is of {workload}", err=True)
     bound = {one.service_class for one in found.bindings}
     for one in found.classes:
         name = one["metadata"]["name"]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
 from slacktide.cli.text import count, paragraph, seconds, share, table
 
 if TYPE_CHECKING:
@@ -21,9 +22,18 @@ SHOWN = 10
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--config", "config_file", type=FILE, help="A settings file, for its classes.")
+@COLUMNS
+@KEEP
 @click.option("--bins", default=12, show_default=True, type=click.IntRange(1, 10_000), help="Spans of time shown.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on stdout.")
-def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_json: bool) -> None:
+def inspect(
+    files: tuple[Path, ...],
+    config_file: Path | None,
+    columns: str | None,
+    keep: Path | None,
+    bins: int,
+    as_json: bool,
+) -> None:
     """Describes a workload, hosts, or how demand and capacity compare.
 
     Of both together it also tells requests that can never run.
@@ -32,18 +42,25 @@ def inspect(files: tuple[Path, ...], config_file: Path | None, bins: int, as_jso
       slacktide inspect workload.parquet
       slacktide inspect hosts.parquet
       slacktide inspect workload.parquet hosts.parquet --bins 24
+      slacktide inspect export.csv --columns guess --keep-columns export.yaml
     """
     from slacktide import settings
     from slacktide.inputs import align, read_hosts, read_workload
 
     if len(files) > 2:
         raise click.UsageError("expected a workload, a host file, or one of each")
-    host_files = [one for one in files if _holds_hosts(one)]
+    checked(columns, keep)
+    host_files = [one for one in files if _holds_hosts(one)] if columns is None else list(files[1:])
     workload_files = [one for one in files if one not in host_files]
     if len(files) == 2 and len(host_files) != 1:
         raise click.UsageError("expected one workload and one host file, found two of a kind")
     classes = settings.load(config_file).classes
-    workload = read_workload(workload_files[0], classes=classes) if workload_files else None
+    if columns is not None:
+        from slacktide.cli.simulation import columns as mapped
+
+        workload: Workload | None = mapped.read(files[0], columns, keep, classes).workload
+    else:
+        workload = read_workload(workload_files[0], classes=classes) if workload_files else None
     hosts = read_hosts(host_files[0]) if host_files else None
     if workload is not None and hosts is not None:
         workload, hosts = align(workload, hosts, workload_file=str(workload_files[0]), hosts_file=str(host_files[0]))
@@ -67,14 +84,19 @@ def _holds_hosts(path: Path) -> bool:
         if suffix == ".parquet":
             import pyarrow.parquet as pq
 
-            return "admission" not in pq.read_schema(path).names
+            return _of_hosts(pq.read_schema(path).names)
         with path.open(encoding="utf-8", errors="replace") as file:
             start = file.read(4096)
     except (OSError, ValueError):  # the reader tells what is wrong; pyarrow's errors are of these kinds
         return False
     if suffix == ".csv":
-        return "admission" not in start.partition("\n")[0]
+        return _of_hosts([name.strip() for name in start.partition("\n")[0].split(",")])
     return re.search(r"^\s*\{[^,{]*,\s*\"", start, re.MULTILINE) is not None
+
+
+def _of_hosts(names: list[str]) -> bool:
+    """Whether columns are those of hosts; a table that has none of them is a workload with others of its own."""
+    return "admission" not in names and any(name in names for name in ("name", "cpu", "memory"))
 
 
 def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:

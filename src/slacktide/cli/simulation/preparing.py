@@ -111,15 +111,29 @@ class Given:
     pieces: Iterator[Workload]
 
 
-def given(workload: Path, config_file: Path | None, progress: Parts, step: str, reading: str) -> Given:
+def given(
+    workload: Path, config_file: Path | None, progress: Parts, step: str, reading: str, columns: str | None = None
+) -> Given:
     """A workload, with the classes of a settings file, to be read piece by piece, which ``progress`` calls ``reading``.
 
-    Where it must be read whole it is one piece, of which ``step`` is done next; the user is told why.
+    Where it must be read whole it is one piece, of which ``step`` is done next; the user is told why. A table with
+    ``columns`` of its own is read whole.
     """
     from slacktide import settings
     from slacktide.inputs import pieces, read_workload
+    from slacktide.inputs.mapped.reading import Table
 
     classes = settings.load(config_file).classes
+    if columns is not None:
+        table = Table(workload, columns)
+        for line in table.describe():
+            progress.announce(line)
+        progress.tell(f"reading {workload.name}")
+        mapped = table.read(classes)
+        for line in mapped.notes:
+            progress.announce(line)
+        progress.tell(step)
+        return Given(requests_of(mapped.workload), iter([mapped.workload]))
     try:
         found = pieces.in_pieces(
             workload, classes, lambda part: progress.tell(f"looking through {workload.name}", part)
@@ -136,12 +150,16 @@ def given(workload: Path, config_file: Path | None, progress: Parts, step: str, 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """A file that a command writes, and what is said of it beside it: what was done with which files."""
+    """A file that a command writes, and what is said of it beside it: what was done with which files.
+
+    ``columns`` say what the columns of the first of these are, where it has some of its own.
+    """
 
     out: Path
     command: str
     settings: Mapping[str, Any]
     files: list[Path]
+    columns: str | None = None
 
     @property
     def manifest(self) -> Path:

@@ -10,6 +10,7 @@ import click
 
 from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
 from slacktide.cli.shell import completing
+from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -48,6 +49,8 @@ SHORTEST = 1e-3
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option("--seed", metavar="N", help="Of everything drawn; equal seeds give equal results.")
 @grouping_options
+@COLUMNS
+@KEEP
 @click.option(
     "--out", type=FILE, help="Write requests.parquet, instances.parquet (where there are) and manifest.json there."
 )
@@ -73,6 +76,8 @@ def simulate(
     group_by: str | None,
     kind: str | None,
     approach: str | None,
+    columns: str | None,
+    keep: Path | None,
     out: Path | None,
     form: str,
     passes: bool,
@@ -95,6 +100,7 @@ def simulate(
       slacktide simulate w.erl h.erl --preset published --out log --format published
       slacktide simulate w.csv h.csv --policy mine.py:Mine                  a policy of your own
       slacktide simulate w.erl h.erl --group-by job --approach aggregated   a job's rows are one request
+      slacktide simulate export.csv h.csv --columns "id=pod_uid, cpu=cpu_request:m, class=tier" --end 1d
 
     Settings are in the order preset, --config, --set, other options; the last one wins. 'slacktide settings'
     lists them, 'slacktide --help' the exit codes.
@@ -108,6 +114,7 @@ def simulate(
         raise click.UsageError("--passes, --events and --intervals write files: name a directory with --out")
     if form == "published" and (out is None or passes or events or intervals is not None):
         raise click.UsageError("--format published needs --out, and has no --passes, --events and --intervals of ours")
+    checked(columns, keep)
     if intervals is not None and not SHORTEST <= intervals < float("inf"):
         raise click.UsageError(f"--intervals {intervals:g}: expected seconds, {SHORTEST:g} or more")
     config = settings.load(config_file, preset, [*words, *option_words(named)])
@@ -116,7 +123,10 @@ def simulate(
 
     if out is not None:
         check_target(out, RESULT_FILES)
-    requests, machines = _read(workload, hosts, config, grouping)
+    if columns is None:
+        requests, machines = _read(workload, hosts, config, grouping)
+    else:
+        requests, machines, config = _read_mapped(workload, hosts, config, grouping, columns, keep)
     asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
@@ -128,6 +138,25 @@ def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] 
 
     requests = grouped(read_workload(workload, classes=config.classes, rests=True), grouping)
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+
+
+def _read_mapped(
+    workload: Path, hosts: Path, config: Config, grouping: dict[str, str] | None, columns: str, keep: Path | None
+) -> tuple[Workload, Hosts, Config]:
+    """A table with columns of its own; its first instant is that of second 0, unless settings say another one."""
+    from dataclasses import replace
+
+    from slacktide.cli.simulation import columns as mapped
+    from slacktide.inputs import align, read_hosts
+    from slacktide.inputs.grouping import grouped
+    from slacktide.model.window import EPOCH
+
+    found = mapped.read(workload, columns, keep, config.classes, rests=True)
+    if found.epoch and config.simulation.epoch == EPOCH:
+        config = replace(config, simulation=replace(config.simulation, epoch=found.epoch))
+    requests = grouped(found.workload, grouping)
+    both = align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+    return *both, config
 
 
 def _run(

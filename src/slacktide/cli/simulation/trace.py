@@ -13,6 +13,7 @@ from slacktide.cli.options import AS_JSON, FILE, SHARE, key_values
 from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.simulation import trace_rows
+from slacktide.cli.simulation.columns import COLUMNS
 from slacktide.cli.simulation.preparing import (
     CONFIG,
     SEED,
@@ -254,6 +255,7 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
 )
 @click.option("--replace", "repeat", is_flag=True, help="Where all HOSTS do not reach N, draw from them again.")
 @CONFIG
+@COLUMNS
 @SEED
 @AS_JSON
 def hosts(
@@ -264,6 +266,7 @@ def hosts(
     of: Literal["peak", "hosts"],
     repeat: bool,
     config_file: Path | None,
+    columns: str | None,
     seed: int,
     as_json: bool,
 ) -> None:
@@ -289,7 +292,7 @@ def hosts(
     check_target(out, files)
     with replaced_directory(out, files) as aside, Parts() as progress:
         population = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
-        needed, population = _peak(workload, hosts, population, config_file, progress)
+        needed, population = _peak(workload, hosts, population, config_file, progress, columns)
         binding = binding_resource(needed, population, file=str(hosts))
         sets = host_sets(needed, population, parts, of=of, seed=seed, repeat=repeat, file=str(hosts))
         reached = {
@@ -321,13 +324,13 @@ def hosts(
 
 
 def _peak(
-    workload: Path, hosts: Path, population: Hosts, config_file: Path | None, progress: Parts
+    workload: Path, hosts: Path, population: Hosts, config_file: Path | None, progress: Parts, columns: str | None
 ) -> tuple[Peak, Hosts]:
     """The peak of the workload, and the machines of ``hosts``, with the same resources."""
     from slacktide.inputs import align
     from slacktide.inputs.prepare import peak_of_pieces
 
-    source = given(workload, config_file, progress, "looking for the peak", "looking for the peak")
+    source = given(workload, config_file, progress, "looking for the peak", "looking for the peak", columns)
     machines = population
 
     def together() -> Iterator[Workload]:

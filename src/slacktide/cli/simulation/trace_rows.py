@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import AS_JSON, DURATION, ENDLESS, FILE, SHARE
+from slacktide.cli.simulation.columns import COLUMNS
 from slacktide.cli.simulation.preparing import (
     CONFIG,
     OUT_FILE,
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--first-limit", type=SHARE, metavar="PART", help="At the first instant [0.2 less than --limit].")
 @CONFIG
+@COLUMNS
 @AS_JSON
 def admit(
     workload: Path,
@@ -47,6 +49,7 @@ def admit(
     limit: float,
     first_limit: float | None,
     config_file: Path | None,
+    columns: str | None,
     as_json: bool,
 ) -> None:
     """Keeps the requests that HOSTS could carry: admits while the demand of active ones stays within a limit.
@@ -61,10 +64,10 @@ def admit(
     check_file(out)
     least = prepare.first_limit_of(limit, first_limit)
     limits = {"limit": limit, "first_limit": least}
-    what = Written(out, "admit", limits, [workload, hosts])
+    what = Written(out, "admit", limits, [workload, hosts], columns)
     with Parts() as progress:
         machines = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
-        source = given(workload, config_file, progress, "admitting requests", f"writing {out.name}")
+        source = given(workload, config_file, progress, "admitting requests", f"writing {out.name}", columns)
         made = prepare.AdmissionInPieces(
             source.pieces, machines, **limits, workload_file=str(workload), hosts_file=str(hosts)
         )
@@ -104,9 +107,12 @@ def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
 @OUT_FILE
 @click.option("--share", type=SHARE, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
 @CONFIG
+@COLUMNS
 @SEED
 @AS_JSON
-def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed: int, as_json: bool) -> None:
+def thin(
+    workload: Path, out: Path, share: float, config_file: Path | None, columns: str | None, seed: int, as_json: bool
+) -> None:
     """Keeps a random part of the requests, in their order.
 
     \b
@@ -115,7 +121,7 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
     from slacktide.inputs import prepare
 
     check_file(out)
-    what = Written(out, "thin", {"share": share, "seed": seed}, [workload])
+    what = Written(out, "thin", {"share": share, "seed": seed}, [workload], columns)
     kept, of = _changed(
         what,
         config_file,
@@ -132,9 +138,17 @@ def thin(workload: Path, out: Path, share: float, config_file: Path | None, seed
 @click.option("--to", "end", type=ENDLESS, required=True, metavar="DURATION", help="The window's end, not part of it.")
 @click.option("--drop-running", is_flag=True, help="Leave out what was admitted before the beginning.")
 @CONFIG
+@COLUMNS
 @AS_JSON
 def window(
-    workload: Path, out: Path, start: float, end: float, drop_running: bool, config_file: Path | None, as_json: bool
+    workload: Path,
+    out: Path,
+    start: float,
+    end: float,
+    drop_running: bool,
+    config_file: Path | None,
+    columns: str | None,
+    as_json: bool,
 ) -> None:
     """Cuts a stretch of time out of a workload; its beginning becomes second 0.
 
@@ -146,7 +160,7 @@ def window(
     from slacktide.inputs import prepare
 
     check_file(out)
-    what = Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload])
+    what = Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload], columns)
     kept, of = _changed(
         what,
         config_file,
@@ -163,21 +177,30 @@ def window(
 @click.option("--demand", default=1.0, show_default=True, metavar="F", help="Multiplies what everybody demands.")
 @click.option("--rate", default=1.0, show_default=True, metavar="F", help="Multiplies arrivals in a second.")
 @CONFIG
+@COLUMNS
 @AS_JSON
 def scale(
-    workload: Path, out: Path, time: float, demand: float, rate: float, config_file: Path | None, as_json: bool
+    workload: Path,
+    out: Path,
+    time: float,
+    demand: float,
+    rate: float,
+    config_file: Path | None,
+    columns: str | None,
+    as_json: bool,
 ) -> None:
     """Multiplies times, demands or the rate of arrival.
 
     \b
       slacktide trace scale workload.parquet --rate 1.5 --out denser.parquet      admissions closer together
       slacktide trace scale workload.parquet --demand 4 --out cores.parquet       everybody asks for four times
+      slacktide trace scale export.csv --columns guess --out workload.parquet     a table with columns of its own
     """
     from slacktide.inputs import prepare
 
     check_file(out)
     factors = {"time": time, "demand": demand, "rate": rate}
-    what = Written(out, "scale", factors, [workload])
+    what = Written(out, "scale", factors, [workload], columns)
     made, _ = _changed(
         what,
         config_file,
@@ -210,7 +233,7 @@ def _changed(
     """
     (workload,) = what.files
     with Parts() as progress:
-        source = given(workload, config_file, progress, step, f"writing {what.out.name}")
+        source = given(workload, config_file, progress, step, f"writing {what.out.name}", what.columns)
         made, of = Counted(change(source)), {"of": source.requests} if say_of else {}
         write(made, what, lambda: {"requests": made.requests} | of, progress)
     return made.requests, source.requests

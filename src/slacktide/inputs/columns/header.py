@@ -20,6 +20,7 @@ HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")
 EVENTS_OPTIONAL = ("amounts", "marks")
+OTHERWISE = "; where columns are called otherwise, --columns of simulate, inspect or trace scale says how"
 RESOURCE_PREFIX = "resource:"
 LIMIT_PREFIX = "limit:"
 
@@ -43,7 +44,8 @@ def check_header(
             problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
     for name in missing:
         near = get_close_matches(name, [other for other in found if other not in known], 1)
-        problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else ""))
+        said = OTHERWISE if required == WORKLOAD_REQUIRED and name == missing[0] else ""
+        problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else "") + said)
     problems.raise_if_any()
 
 

@@ -175,6 +175,15 @@ def told_apart(rows: pl.LazyFrame, key: Sequence[str], noun: str) -> tuple[pl.La
     return once, {"rows that are there a second time": repeated}, notes
 
 
+def numbered(column: str, rows: pl.LazyFrame, prefix: str) -> pl.Expr:
+    """A number for each text of a column: that behind ``prefix`` where all have one, else their order."""
+    text = pl.col(column)
+    plain = text.str.contains(f"^{prefix}[0-9]{{1,12}}$").fill_null(value=True).all()
+    if rows.select(plain).collect().item():
+        return text.str.slice(len(prefix)).cast(pl.Int64)
+    return (text.rank("dense") - 1).cast(pl.Int64)
+
+
 def counted(number: int, noun: str) -> str:
     """``1 job``, ``1,200 jobs``."""
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"

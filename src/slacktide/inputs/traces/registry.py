@@ -7,12 +7,29 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from slacktide.inputs.generators.api import settled
-from slacktide.inputs.traces import azure_packing, azure_vm, broker, google2011, google2019, openb, swf
+from slacktide.inputs.traces import (
+    alibaba2018,
+    alibaba_spot,
+    azure_functions,
+    azure_packing,
+    azure_vm,
+    broker,
+    google2011,
+    google2019,
+    helios,
+    openb,
+    philly,
+    swf,
+)
 from slacktide.inputs.traces.api import Converted, Job, Tell, Trace
 from slacktide.inputs.traces.mapping import ClassMap
 
 TRACES: dict[str, Trace] = {
-    one.TRACE.name: one.TRACE for one in (google2011, google2019, openb, azure_packing, azure_vm, swf, broker)
+    one.TRACE.name: one.TRACE
+    for one in (
+        *(google2011, google2019, openb, alibaba2018, alibaba_spot, philly, helios),
+        *(azure_packing, azure_vm, azure_functions, swf, broker),
+    )
 }
 """Readers by name."""
 
