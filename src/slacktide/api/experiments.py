@@ -57,7 +57,8 @@ class Experiment:
     end        as of :func:`simulate`; ``intervals`` likewise
     passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
     exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
-    settings   of all policies, as of :func:`simulate`
+    config     a settings file for all policies, without its seed and end
+    settings   of all policies, as of :func:`simulate`, which come on top
     """
 
     def __init__(
@@ -74,16 +75,17 @@ class Experiment:
         passes: bool = False,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
+        config: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
         self.folder = store.check_folder(Path(folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
         if workloads is None:
-            if hosts is not None or end is not None or title is not None or exclude or settings:
+            if hosts is not None or end is not None or title is not None or exclude or config or settings:
                 raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
-        self._classes = configured(WHERE, None, None, settings, {}).classes
+        self._classes = configured(WHERE, None, config, settings, {}).classes
         common = sections(WHERE, settings)
         self._asked = {
             "workloads": _named(workloads, "workload"),
@@ -96,6 +98,7 @@ class Experiment:
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
             **({"exclude": _excluded(exclude)} if exclude else {}),
+            **({} if config is None else {"config": os.fspath(config)}),
             **({"settings": common} if common else {}),
         }
 

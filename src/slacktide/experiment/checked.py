@@ -35,6 +35,7 @@ class Top(Strict, kw_only=True):
     end: Instant | UnsetType = UNSET
     intervals: SomeAmount = INTERVALS
     passes: bool = False
+    config: Text | UnsetType = UNSET
     settings: Any = None
     exclude: Any = UNSET
 

@@ -27,7 +27,7 @@ from slacktide.inputs import (
 from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.terms import format_attributes, format_term, parse_attributes, parse_term
 from slacktide.inputs.rows import join, select
-from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
 from slacktide.model.host_events import EVENT_KINDS
 
 HEADER = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
@@ -162,6 +162,34 @@ def test_the_nearest_right_name_is_offered(tmp_path: Path) -> None:
 )
 def test_a_header_that_does_not_fit_is_refused(tmp_path: Path, header: str) -> None:
     assert failure(write(tmp_path, f"{header}\n{ROW}\n")).problems[0].line == 1
+
+
+def named(classes: list[str]) -> str:
+    rows = [f"{number},0,60,1,1,{name}" for number, name in enumerate(classes)]
+    return "\n".join(["id,admission,duration,cpu,memory,class", *rows])
+
+
+def test_a_cause_is_said_once_and_whoever_has_own_classes_is_told_where_they_stand(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, named(["web", "db", "db", "web"] * 75)))
+    assert error.total == 300
+    (line,) = str(error).splitlines()
+    assert line.endswith(
+        ":2: class: found 'web', expected one of gold, silver, bronze; classes of your own stand in a settings file "
+        "(--config FILE, in a grid config: FILE) (300 times; also lines 3 'db', 4, 5 'web', ...)"
+    )
+
+
+def test_who_has_own_classes_already_is_only_told_their_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_workload(write(tmp_path, named(["web", "db"])), classes=[ServiceClass("web", 0.9, 1)])
+    assert str(caught.value).endswith(":3: class: found 'db', expected one of web")
+
+
+def test_of_many_causes_ten_are_told_and_all_counted(tmp_path: Path) -> None:
+    unknown = ",".join(f"x{number}" for number in range(12))
+    error = failure(write(tmp_path, f"id,admission,duration,cpu,memory,class,{unknown}\n"))
+    assert (error.total, len(error.problems)) == (12, 10)
+    assert str(error).endswith("... and 2 more (12 problems in all)")
 
 
 def test_lines_are_counted_through_quoted_line_breaks_and_empty_lines(tmp_path: Path) -> None:

@@ -12,11 +12,14 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.model import DEFAULT_CLASSES
+
 T = TypeVar("T")
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
+OWN_CLASSES = "classes of your own stand in a settings file (--config FILE, in a grid config: FILE)"
 _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 
@@ -61,6 +64,12 @@ def expected_name(text: str, names: Sequence[str]) -> str:
     near = get_close_matches(text, names, 1)
     listed = ", ".join(islice(names, 12)) + (", ..." if len(names) > 12 else "")
     return f"one of {listed}" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def expected_class(text: str, names: Sequence[str]) -> str:
+    """The ``names`` of the classes that there are, and how to have others where nobody has named any."""
+    default = [*names] == [one.name for one in DEFAULT_CLASSES] and not get_close_matches(text, names, 1)
+    return expected_name(text, names) + (f"; {OWN_CLASSES}" if default else "")
 
 
 class Distinct(Generic[T]):

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
+from slacktide.errors import Problem
 from slacktide.inputs.columns.cells import format_float, parse_float
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats.csv_files import BATCH_ROWS, CsvFile
@@ -78,8 +79,8 @@ class Naming:
 class _Shown(Problems):
     """Problems that name a column as the file does."""
 
-    def add(self, line: int, column: str, value: str, expected: str) -> None:
-        super().add(line, SHOWN.get(column, column), value, expected)
+    def keep(self, found: Problem) -> None:
+        super().keep(replace(found, column=SHOWN.get(found.column, found.column)))
 
 
 class BrokerFile(CsvFile):

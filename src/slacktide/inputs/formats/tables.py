@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from slacktide.inputs.columns import access, header, instances, members
-from slacktide.inputs.columns.cells import Distinct, Integers, expected_name
+from slacktide.inputs.columns.cells import Distinct, Integers, expected_class
 from slacktide.inputs.columns.column_batch import ColumnBatch, is_text
 from slacktide.inputs.columns.terms import EXPECTED_ATTRIBUTES, EXPECTED_CONSTRAINTS, parse_attributes
 from slacktide.inputs.columns.texts import TEXTS, Tables
@@ -169,7 +169,9 @@ def _fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tu
     for index, name in enumerate(columns.demand_names):
         columns.demand[rows, index] = batch.floats(name, AMOUNT)
     known = {one.name: index for index, one in enumerate(classes)}
-    columns.service_class[rows] = batch.coded("class", lambda text: expected_name(text, list(known)), known.__getitem__)
+    columns.service_class[rows] = batch.coded(
+        "class", lambda text: expected_class(text, list(known)), known.__getitem__
+    )
     if "constraints" in batch:
         columns.term[rows] = batch.coded("constraints", EXPECTED_CONSTRAINTS, columns.tables["constraints"].number)
     columns.job[rows] = columns.ids[rows]
