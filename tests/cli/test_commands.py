@@ -123,6 +123,17 @@ def test_inspect_tells_people_what_can_never_run(run: Run, tmp_path: Path) -> No
     assert run("inspect", workload, workload)[0] == 2
 
 
+def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,-7200,,1,1,gold\n2,5,,1,1,silver\n")
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    told = "1 request was there before the run, for up to 2h (admissions below 0): all time since"
+    assert told in run("inspect", *files)[1].replace("\n", " ")
+    code, _, err = run("simulate", *files, "--end", "60")
+    assert code == 0
+    assert told in err.replace("\n", " ")
+
+
 def test_settings_lists_what_set_takes(run: Run) -> None:
     assert "policy.patience = 60  [seconds or duration, from 0 to 8,589,934,592]" in run("settings")[1]
     assert run("settings", "--markdown")[1].startswith("# Settings")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from slacktide.inputs.activity import spans
 from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import RuleKind
+from slacktide.model.request_events import lost_in
 
 QUANTILES = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
@@ -22,10 +23,10 @@ Summary = dict[str, float]
 def describe_workload(workload: Workload) -> dict[str, Any]:
     """Counts, shares (0 to 1) and quantiles of a workload, ready for JSON.
 
-    ``requests``, ``instances`` (rows), ``first``/``last`` admission (s), ``standing`` (requests admitted at the
-    first instant),
-    ``instants``, ``jobs``, ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``,
-    ``distinct_demands``, ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
+    ``requests``, ``instances`` (rows), ``first``/``last`` admission (s), ``standing`` (requests that are there at the
+    first instant, from 0 on), ``before`` (:class:`Before`, where any was there before the run), ``instants``, ``jobs``,
+    ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``, ``distinct_demands``,
+    ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
     Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
     ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
@@ -37,7 +38,8 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     sizes = np.unique(workload.job, return_counts=True)[1]
     popularity = np.bincount(_demand_codes(workload.demand))
     count = max(len(workload), 1)
-    standing = np.asarray(workload.admission == workload.admission[:1].max(initial=0.0))
+    standing = np.asarray(workload.admission <= workload.admission[:1].max(initial=0.0))
+    before = past_of(workload)
     return {
         "requests": _requests(workload, np.ones(len(workload), np.bool_)),
         "instances": len(workload),
@@ -45,6 +47,7 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
         "first": float(workload.admission[0]) if len(workload) else None,
         "last": float(workload.admission[-1]) if len(workload) else None,
         "standing": _requests(workload, standing),
+        **({} if before is None else {"before": asdict(before)}),
         "instants": int(np.count_nonzero(np.diff(workload.admission))) + bool(len(workload)),
         "jobs": len(sizes),
         "job_size": _quantiles(sizes),
@@ -64,6 +67,24 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
         **({} if workload.requests is None else {"kinds": _kinds(workload)}),
         **({} if workload.placement is workload.budget is None else {"neighbours": _neighbours(workload)}),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Requests that were there before the run: how many, for how long the oldest one, seconds that all of them lost."""
+
+    requests: int
+    oldest: float
+    lost: float
+
+
+def past_of(workload: Workload) -> Before | None:
+    """Who was there before the run; None: nobody."""
+    if workload.lost is None:
+        return None
+    rows = workload.admission < 0.0
+    lost = np.array([lost_in(one) for one in workload.losses])[workload.lost[rows]]
+    return Before(_requests(workload, rows), float(-workload.admission[0]), float(lost.sum()))
 
 
 def _neighbours(workload: Workload) -> dict[str, int]:
@@ -133,7 +154,7 @@ def describe_hosts(hosts: Hosts) -> dict[str, Any]:
 def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
     """Mean active demand in equal spans of time, if nobody waited: see :func:`spans`.
 
-    Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission to the last, or to the
+    Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission from 0 on to the last, or to the
     last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
     ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
     Raises :class:`ValueError` for fewer than one bin or different resources.
@@ -271,7 +292,7 @@ def _demand_codes(demand: NDArray[np.float64]) -> NDArray[np.int64]:
 def _span(admission: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float, float]:
     if not len(admission):
         return 0.0, 1.0
-    first, last = float(admission[0]), float(admission[-1])
+    first, last = max(float(admission[0]), 0.0), float(admission[-1])
     if last > first:
         return first, last
     finite = ends[np.isfinite(ends)]

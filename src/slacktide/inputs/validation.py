@@ -29,7 +29,7 @@ LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
 
 SECONDS = "seconds, 0 or more and at most 1e15"
-SINCE = "seconds from -1e15 to 1e15"
+SINCE = "seconds from -1e15 to 1e15; below 0: there before the run"
 DURATION = "seconds above 0 and at most 1e15; inf or empty: never completes"
 AMOUNT = "an amount, 0 or more and at most 1e15"
 NUMBER = "a whole number from 0, given once"
@@ -46,10 +46,9 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         columns.terms = columns.tables["constraints"].values
     check_unique(columns.ids, lines, ids, problems)
     columns.let_go()
-    if "lost" not in columns.codes:
-        check_range(columns.admission, lines, admission, SECONDS, problems)
-    else:
-        check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
+    check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
+    if "lost" not in columns.codes and bool((columns.admission < 0.0).any()):
+        columns.codes["lost"] = np.zeros(len(columns.ids), np.int32)  # they were there before, and lost nothing
     wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
     problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
     columns.let_go()

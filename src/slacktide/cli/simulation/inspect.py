@@ -163,6 +163,7 @@ def _workload(about: Mapping[str, Any]) -> str:
                 f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
                 f"{count(about['standing'])} of them at the first"
             ),
+            *([before_text(**about["before"])] if "before" in about else []),
             paragraph(
                 f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
                 f"constraints; {share(about['never_complete'])} of the requests never complete"
@@ -170,6 +171,16 @@ def _workload(about: Mapping[str, Any]) -> str:
             "",
             table(head, rows),
         ]
+    )
+
+
+def before_text(requests: int, oldest: float, lost: float) -> str:
+    """That requests were there before the run (``statistics.Before``), and what counts for them."""
+    were = "request was" if requests == 1 else "requests were"
+    how = f"lost {seconds(lost)} by then; all else since their admission" if lost else "all time since their admission"
+    return paragraph(
+        f"{count(requests)} {were} there before the run, for up to {seconds(oldest)} (admissions below 0): {how} "
+        "counts as running"
     )
 
 

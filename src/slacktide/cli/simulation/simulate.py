@@ -118,6 +118,7 @@ def simulate(
         check_target(out, RESULT_FILES)
     requests, machines = _read(workload, hosts, config, grouping)
     asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
+    _tell_past(requests)
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
@@ -128,6 +129,18 @@ def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] 
 
     requests = grouped(read_workload(workload, classes=config.classes, rests=True), grouping)
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
+
+
+def _tell_past(workload: Workload) -> None:
+    """What was there before the run, which a column of times does not show."""
+    from dataclasses import asdict
+
+    from slacktide.cli.simulation.inspect import before_text
+    from slacktide.inputs.statistics import past_of
+
+    before = past_of(workload)
+    if before is not None:
+        click.echo(f"slacktide: {before_text(**asdict(before))}", err=True)
 
 
 def _run(

@@ -21,7 +21,7 @@ from slacktide.inputs.formats import broker_csv
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
+from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, SINCE, to_hosts, to_workload
 from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.model.resting import LEAST, Room, ordinary, resting
 
@@ -164,7 +164,7 @@ def _fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tu
     if columns.lines is not None:
         columns.lines[rows] = batch.lines
     columns.ids[rows] = batch.integers("id", NUMBER)
-    columns.admission[rows] = batch.floats("admission", SECONDS)
+    columns.admission[rows] = batch.floats("admission", SINCE)
     columns.duration[rows] = batch.floats("duration", DURATION, empty=np.inf)
     for index, name in enumerate(columns.demand_names):
         columns.demand[rows, index] = batch.floats(name, AMOUNT)
