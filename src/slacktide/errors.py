@@ -13,6 +13,8 @@
     ├── StateError        an operation that does not fit what is known of a live cluster
     └── KubeError         the API server refused or could not be reached (:mod:`slacktide.kube`)
 
+Of what is left out of an input that is taken :class:`InputWarning` warns.
+
 Expected failure (a request that finds no host) is never an exception: it is a
 reason on the plan.  Exceptions are for misuse and broken input; their text
 names the file, line, field and value, and what would be right.
@@ -56,6 +58,10 @@ class KernelError(SlacktideError):
 
 class StateError(SlacktideError):
     """An operation on a live cluster's state names what is not known, or comes at the wrong time."""
+
+
+class InputWarning(UserWarning):
+    """An input is taken, and something in it is left out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -121,6 +121,8 @@ def test_inspect_tells_people_what_can_never_run(run: Run, tmp_path: Path) -> No
     assert "No host satisfies the constraints of 1 requests" in out
     assert "Larger than every host they may use: 1 requests (ids 2)" in out
     assert run("inspect", workload, workload)[0] == 2
+    workload.write_text("id,admission,duration,cpu,memory,class,namespace,name\n2,0,10,9,1,gold,shop,web\n")
+    assert "1 requests (ids 2 shop/web)" in run("inspect", workload, hosts)[1]
 
 
 def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Path) -> None:

@@ -186,10 +186,12 @@ class Unsatisfiable:
 
     terms      each term that no host satisfies, with the number of requests that have an instance with it
     too_large  ids of requests (of other terms) larger than every host that satisfies their term
+    called     what these are called, "" each where nothing is said
     """
 
     terms: tuple[tuple[Term, int], ...]
     too_large: NDArray[np.int64]
+    called: tuple[str, ...]
 
 
 def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
@@ -199,9 +201,14 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     hopeless = np.zeros(len(workload.terms), dtype=np.bool_)
     hopeless[workload.term[nowhere]] = True
     terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless)]
-    if workload.requests is None or workload.request is None:
-        return Unsatisfiable(tuple(terms), workload.ids[large])
-    return Unsatisfiable(tuple(terms), workload.requests.ids[np.unique(workload.request[large])])
+    ids = workload.ids
+    if workload.requests is not None and workload.request is not None:
+        numbers, first = np.unique(workload.request[large], return_index=True)
+        ids, large = workload.requests.ids[numbers], large[first]
+    else:
+        ids = ids[large]
+    called = [""] * len(large) if workload.label is None else [str(workload.labels[n]) for n in workload.label[large]]
+    return Unsatisfiable(tuple(terms), ids, tuple(called))
 
 
 def homeless(workload: Workload, hosts: Hosts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

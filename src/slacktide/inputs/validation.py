@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import access, affinity, instances, members, occasions
+from slacktide.inputs.columns import access, affinity, instances, labels, members, occasions
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
@@ -93,6 +93,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         grace=columns.grace,
         unready=columns.unready,
         spells=columns.spells,
+        label=columns.label,
+        labels=columns.labels,
     )
 
 
@@ -127,6 +129,9 @@ def _settle(columns: WorkloadColumns, problems: Problems) -> None:
     used = access.accesses(len(columns.ids), codes, numbers, tables)
     if used is not None:
         columns.access, columns.accesses = used
+    called = labels.labels(len(columns.ids), codes, tables)
+    if called is not None:
+        columns.label, columns.labels = called
     columns.codes, columns.numbers = {}, {}
 
 

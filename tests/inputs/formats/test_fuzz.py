@@ -18,6 +18,8 @@ from slacktide.inputs import read_delays, read_host_events, read_hosts, read_wor
 from slacktide.model import Constraint, Hosts, Term, Workload
 from slacktide.model.host_events import EVENT_KINDS
 
+pytestmark = pytest.mark.filterwarnings("ignore::slacktide.errors.InputWarning")  # of further columns, which may be
+
 T = TypeVar("T")
 
 ERLANG = (

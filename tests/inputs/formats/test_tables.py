@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reference.readers import rows_of
-from slacktide.errors import InputError, OutputError
+from slacktide.errors import InputError, InputWarning, OutputError
 from slacktide.inputs import (
     WorkloadParquetWriter,
     align,
@@ -27,7 +28,7 @@ from slacktide.inputs import (
 from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.terms import format_attributes, format_term, parse_attributes, parse_term
 from slacktide.inputs.rows import join, select
-from slacktide.model import Constraint, Hosts, ServiceClass, Term, Workload
+from slacktide.model import Constraint, Hosts, Label, ServiceClass, Term, Workload
 from slacktide.model.host_events import EVENT_KINDS
 
 HEADER = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
@@ -158,7 +159,7 @@ def test_the_nearest_right_name_is_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [HEADER.replace("cpu", "id"), HEADER + ",extra", HEADER + ",resource:cpu", "id,class"]
+    "header", [HEADER.replace("cpu", "id"), HEADER + ",anti_afinity", HEADER + ",resource:cpu", "id,class"]
 )
 def test_a_header_that_does_not_fit_is_refused(tmp_path: Path, header: str) -> None:
     assert failure(write(tmp_path, f"{header}\n{ROW}\n")).problems[0].line == 1
@@ -186,7 +187,7 @@ def test_who_has_own_classes_already_is_only_told_their_names(tmp_path: Path) ->
 
 
 def test_of_many_causes_ten_are_told_and_all_counted(tmp_path: Path) -> None:
-    unknown = ",".join(f"x{number}" for number in range(12))
+    unknown = ",".join(f"limit:x{number}" for number in range(12))
     error = failure(write(tmp_path, f"id,admission,duration,cpu,memory,class,{unknown}\n"))
     assert (error.total, len(error.problems)) == (12, 10)
     assert str(error).endswith("... and 2 more (12 problems in all)")
@@ -223,7 +224,7 @@ def test_csv_without_rows_or_cut_off_is_refused(tmp_path: Path, text: str) -> No
         ({"class": [1, 2]}, "class"),
         ({"anti_affinity": ["yes", "no"]}, "anti_affinity"),
         ({"constraints": ["", "a ~ b"]}, "constraints"),
-        ({"surprise": [1, 2]}, "surprise"),
+        ({"constraint": ["", ""]}, "constraint"),
         ({"cpu": None}, "cpu"),
     ],
 )
@@ -256,6 +257,37 @@ def test_many_row_groups_are_read_in_order_and_lines_counted_through(tmp_path: P
     assert workload.terms[workload.term[279_999]].constraints == (Constraint("k", "==", "999"),)
     assert len(workload.terms) == 1001
     assert workload.service_class[:4].tolist() == [0, 2, 0, 2]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_names_go_through_and_further_columns_stay_behind_in_one_line(tmp_path: Path, suffix: str) -> None:
+    table = pa.table(columns(name=["web", ""], namespace=["shop", "shop"], team=["a", "b"], **{"cost center": [7, 8]}))
+    path = tmp_path / f"w.{suffix}"
+    if suffix == "csv":
+        pacsv.write_csv(table, path)
+    else:
+        pq.write_table(table, path)
+    with pytest.warns(InputWarning, match=r"w\.\w+: 2 further columns stay behind: team, cost center$"):
+        found = read_workload(path)
+    assert found.label is not None
+    assert [found.labels[code] for code in found.label.tolist()] == [Label("shop", "", "web"), Label("shop")]
+    write_workload(found, again := tmp_path / f"again.{suffix}")
+    other = read_workload(again)  # all columns of which are read
+    assert other.label is not None
+    assert [other.labels[code] for code in other.label.tolist()] == [Label("shop", "", "web"), Label("shop")]
+
+
+def test_names_may_be_numbers(tmp_path: Path) -> None:
+    pq.write_table(pa.table(columns(name=[7, 8])), path := tmp_path / "w.parquet")
+    found = read_workload(path)
+    assert found.label is not None
+    assert [found.labels[code].name for code in found.label.tolist()] == ["7", "8"]
+
+
+def test_a_column_of_hosts_that_nothing_reads_stays_behind(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,name,cpu,memory,rack\n1,a,8,8,r1\n", "h.csv")
+    with pytest.warns(InputWarning, match="1 further column stays behind: rack"):
+        assert read_hosts(path).names == ("a",)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

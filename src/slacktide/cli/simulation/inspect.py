@@ -121,7 +121,11 @@ def _findings(workload: Workload | None, hosts: Hosts | None, bins: int) -> dict
         never = statistics.unsatisfiable(workload, hosts)
         found["unsatisfiable"] = {
             "terms": [{"term": str(term), "requests": requests} for term, requests in never.terms],
-            "too_large": {"requests": len(never.too_large), "first_ids": never.too_large[:SHOWN].tolist()},
+            "too_large": {
+                "requests": len(never.too_large),
+                "first_ids": never.too_large[:SHOWN].tolist(),
+                **({"first_names": list(never.called[:SHOWN])} if any(never.called) else {}),
+            },
         }
     return found
 
@@ -221,7 +225,8 @@ def _never(about: Mapping[str, Any]) -> str:
         lines += [f"  {one['term']}: {count(one['requests'])}" for one in terms[:SHOWN]]
         lines += [f"  ... and {count(len(terms) - SHOWN)} more terms"] if len(terms) > SHOWN else []
     if large["requests"]:
-        ids = ", ".join(map(str, large["first_ids"]))
+        names = large.get("first_names", [""] * len(large["first_ids"]))
+        ids = ", ".join(f"{number} {name}".strip() for number, name in zip(large["first_ids"], names, strict=True))
         more = ", ..." if large["requests"] > len(large["first_ids"]) else ""
         lines.append(f"Larger than every host they may use: {count(large['requests'])} requests (ids {ids}{more})")
     return "\n".join(lines)
