@@ -136,6 +136,18 @@ def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Pat
     assert told in err.replace("\n", " ")
 
 
+def test_jobs_whose_instances_take_turns_are_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text(
+        "id,admission,duration,cpu,memory,class,kind,completions,parallelism\n"
+        "1,0,5,1,1,gold,batch,4,\n2,0,5,1,1,gold,batch,1,\n3,0,5,1,1,gold,batch,4,2\n4,0,5,1,1,gold,batch,2,1\n"
+    )
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    told = "2 batch requests run their instances one after the other: parallelism is 1"
+    assert told in run("inspect", *files)[1].replace("\n", " ")
+    assert told in run("simulate", *files)[2].replace("\n", " ")
+
+
 def test_settings_lists_what_set_takes(run: Run) -> None:
     assert "policy.patience = 60  [seconds or duration, from 0 to 8,589,934,592]" in run("settings")[1]
     assert run("settings", "--markdown")[1].startswith("# Settings")

@@ -30,7 +30,7 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
     Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
     ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
-    of the instances of a request, and the number of scale events. Where some have to do with their neighbours,
+    of the instances of a request, and the number of scale events; ``in_turn`` is :func:`in_turn`. Where some have to do with their neighbours,
     or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with preferences and in
     budgets, and distinct ``placements`` and ``budgets`` that occur.
     """
@@ -64,7 +64,7 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
             }
             for index, one in enumerate(workload.classes)
         },
-        **({} if workload.requests is None else {"kinds": _kinds(workload)}),
+        **({} if workload.requests is None else {"kinds": _kinds(workload), "in_turn": in_turn(workload)}),
         **({} if workload.placement is workload.budget is None else {"neighbours": _neighbours(workload)}),
     }
 
@@ -85,6 +85,15 @@ def past_of(workload: Workload) -> Before | None:
     rows = workload.admission < 0.0
     lost = np.array([lost_in(one) for one in workload.losses])[workload.lost[rows]]
     return Before(_requests(workload, rows), float(-workload.admission[0]), float(lost.sum()))
+
+
+def in_turn(workload: Workload) -> int:
+    """How many batch requests of several instances run one after the other, which is what happens if nothing is said."""
+    requests, request = workload.requests, workload.request
+    if requests is None or request is None:
+        return 0
+    several = np.bincount(request, minlength=len(requests)) > 1
+    return int(np.count_nonzero(requests.batch & several & (requests.parallelism == 1)))
 
 
 def _neighbours(workload: Workload) -> dict[str, int]:

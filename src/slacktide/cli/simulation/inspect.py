@@ -167,7 +167,7 @@ def _workload(about: Mapping[str, Any]) -> str:
                 f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
                 f"{count(about['standing'])} of them at the first"
             ),
-            *([before_text(**about["before"])] if "before" in about else []),
+            *notes(about.get("before"), about.get("in_turn", 0)),
             paragraph(
                 f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
                 f"constraints; {share(about['never_complete'])} of the requests never complete"
@@ -178,8 +178,22 @@ def _workload(about: Mapping[str, Any]) -> str:
     )
 
 
-def before_text(requests: int, oldest: float, lost: float) -> str:
-    """That requests were there before the run (``statistics.Before``), and what counts for them."""
+def notes(before: Mapping[str, Any] | None, in_turn: int) -> list[str]:
+    """What a workload means that its file does not show: ``statistics.past_of`` and ``statistics.in_turn``."""
+    found = [] if before is None else [_before(**before)]
+    if in_turn:
+        run = "batch request runs its" if in_turn == 1 else "batch requests run their"
+        found.append(
+            paragraph(
+                f"{count(in_turn)} {run} instances one after the other: parallelism is 1, also where nothing is said, as "
+                "in a Job of Kubernetes"
+            )
+        )
+    return found
+
+
+def _before(requests: int, oldest: float, lost: float) -> str:
+    """That requests were there before the run, and what counts for them."""
     were = "request was" if requests == 1 else "requests were"
     how = f"lost {seconds(lost)} by then; all else since their admission" if lost else "all time since their admission"
     return paragraph(

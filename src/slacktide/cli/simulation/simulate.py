@@ -118,7 +118,7 @@ def simulate(
         check_target(out, RESULT_FILES)
     requests, machines = _read(workload, hosts, config, grouping)
     asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
-    _tell_past(requests)
+    _tell(requests)
     result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
@@ -131,16 +131,18 @@ def _read(workload: Path, hosts: Path, config: Config, grouping: dict[str, str] 
     return align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
 
 
-def _tell_past(workload: Workload) -> None:
-    """What was there before the run, which a column of times does not show."""
+def _tell(workload: Workload) -> None:
+    """What the workload means that its file does not show."""
+    if workload.lost is None and workload.requests is None:
+        return
     from dataclasses import asdict
 
-    from slacktide.cli.simulation.inspect import before_text
-    from slacktide.inputs.statistics import past_of
+    from slacktide.cli.simulation.inspect import notes
+    from slacktide.inputs.statistics import in_turn, past_of
 
     before = past_of(workload)
-    if before is not None:
-        click.echo(f"slacktide: {before_text(**asdict(before))}", err=True)
+    for note in notes(None if before is None else asdict(before), in_turn(workload)):
+        click.echo(f"slacktide: {note}", err=True)
 
 
 def _run(
