@@ -88,7 +88,7 @@ def past_of(workload: Workload) -> Before | None:
 
 
 def in_turn(workload: Workload) -> int:
-    """How many batch requests of several instances run one after the other, which is what happens if nothing is said."""
+    """How many batch requests run several instances one after the other, as they do if nothing is said."""
     requests, request = workload.requests, workload.request
     if requests is None or request is None:
         return 0

@@ -185,8 +185,8 @@ def notes(before: Mapping[str, Any] | None, in_turn: int) -> list[str]:
         run = "batch request runs its" if in_turn == 1 else "batch requests run their"
         found.append(
             paragraph(
-                f"{count(in_turn)} {run} instances one after the other: parallelism is 1, also where nothing is said, as "
-                "in a Job of Kubernetes"
+                f"{count(in_turn)} {run} instances one after the other: parallelism is 1, also where nothing is said, "
+                "as in a Job of Kubernetes"
             )
         )
     return found
