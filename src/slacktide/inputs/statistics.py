@@ -30,9 +30,9 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
     Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
     ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
-    of the instances of a request, and the number of scale events; ``in_turn`` is :func:`in_turn`. Where some have to do with their neighbours,
-    or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with preferences and in
-    budgets, and distinct ``placements`` and ``budgets`` that occur.
+    of the instances of a request, and the number of scale events; ``in_turn`` is :func:`in_turn`. Where some have to
+    do with their neighbours, or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with
+    preferences and in budgets, and distinct ``placements`` and ``budgets`` that occur.
     """
     constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
     sizes = np.unique(workload.job, return_counts=True)[1]
