@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
+from slacktide.cli.options import (
+    DURATION,
+    FILE,
+    SETTING,
+    chosen_grouping,
+    echo_json,
+    grouping_options,
+    option_words,
+    prints_aside,
+)
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -119,7 +128,8 @@ def simulate(
     requests, machines = _read(workload, hosts, config, grouping)
     asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
     _tell(requests)
-    result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
+    with prints_aside(as_json):
+        result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
 
