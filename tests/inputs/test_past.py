@@ -12,6 +12,7 @@ from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
 from slacktide.inputs.columns.occasions import format_past
 from slacktide.inputs.columns.occasions import parse_past as parse
+from slacktide.inputs.activity import spans
 from slacktide.inputs.prepare.changes import scale, window
 from slacktide.inputs.statistics import Before, demand_over_time, describe_workload, past_of
 from slacktide.model import Hosts, Workload
@@ -65,6 +66,8 @@ def test_what_is_said_of_a_workload_begins_with_the_run(tmp_path: Path) -> None:
     over_time = demand_over_time(found, Hosts(np.arange(1), ("a",), np.full((1, 2), 8.0), ({},)), 2)
     assert over_time["start"].tolist() == [0, 30]
     assert over_time["cpu:all"].tolist() == [2, 2]
+    late = read_workload(written(tmp_path / "w.csv", "1,-50,80,1,1,gold,0=20,,,", "2,-5,,1,1,gold,,,,"))
+    assert spans(late).end.tolist() == [50, np.inf]  # it ran for 30 s, so that 50 are left
     assert past_of(replace(found, lost=None)) is None
 
 

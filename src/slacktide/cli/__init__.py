@@ -52,7 +52,7 @@ GROUPS = {
     },
     "Compare": {
         "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",
-        "report": "Makes one HTML page of the experiment in DIR.",
+        "report": "Makes one HTML page of the experiment, or the run, in DIR.",
         "plan": "Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.",
         "validate": "Says whether SIMULATED comes out as MEASURED.",
         "edge": "Delay-aware placement on the published edge testbed.",
