@@ -10,9 +10,9 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
+from slacktide.inputs.activity import spans
 from slacktide.inputs.columns.occasions import format_past
 from slacktide.inputs.columns.occasions import parse_past as parse
-from slacktide.inputs.activity import spans
 from slacktide.inputs.prepare.changes import scale, window
 from slacktide.inputs.statistics import Before, demand_over_time, describe_workload, past_of
 from slacktide.model import Hosts, Workload
