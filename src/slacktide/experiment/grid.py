@@ -68,10 +68,12 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first ``count`` hosts when copies of another set are lined up in proportion (``slacktide plan``)."""
+    """The first ``count`` hosts when copies of another set are lined up in proportion, those called ``before`` at the
+    beginning (``slacktide plan``)."""
 
     of: str
     count: int
+    before: tuple[str, ...] = ()
 
 
 Origin = FromFile | Generated | Share | Peak | First
@@ -119,6 +121,7 @@ class Grid:
     intervals  seconds
     passes     whether runs keep a row for each pass
     excluded   a run is left out where all that a mapping names applies to it
+    events     by host set and file of host events, the file with those of hosts in the set (``slacktide plan``)
     """
 
     workloads: Mapping[str, WorkloadEntry]
@@ -131,6 +134,7 @@ class Grid:
     passes: bool = False
     excluded: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
     title: str | None = None
+    events: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def seeds_of(self, workload: str) -> tuple[int, ...]:
         """The seeds of a workload's runs: the same for all policies and host sets, so that runs can be paired."""
@@ -154,8 +158,11 @@ class Grid:
         """All settings of a run."""
         entry, config = self.workloads[point.workload], self.policies[point.policy].config
         end = self.end if entry.end is None else entry.end
+        file = config.failures.file or ""
+        file = self.events.get((point.hosts, file), file)
         return dataclasses.replace(
             config,
+            failures=dataclasses.replace(config.failures, file=file or None),
             simulation=dataclasses.replace(config.simulation, seed=point.seed, end=end),
             startup=dataclasses.replace(config.startup, **entry.startup),
         )

@@ -12,6 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 from slacktide import settings_file
 from slacktide.conversion import Node, Strict
 from slacktide.errors import ConfigError
+from slacktide.inputs.problems import check_readable
 
 API_VERSION = "openslo/v1"
 KINDS = ("Service", "SLO", "SLI", "DataSource", "AlertPolicy", "AlertCondition", "AlertNotificationTarget")
@@ -243,11 +244,12 @@ class Read:
 def read_files(paths: Iterable[Path]) -> tuple[list[Read], list[str]]:
     """The documents of YAML files, and what is wrong with those that are not as OpenSLO v1 has them.
 
-    Raises :class:`ConfigError` for a file that is no YAML at all.
+    Raises :class:`InputError` for a file that is not there, and :class:`ConfigError` for one that is no YAML at all.
     """
     found: list[Read] = []
     problems: list[str] = []
     for path in paths:
+        check_readable(path)
         for one in settings_file.read_documents(path, "OpenSLO"):
             try:
                 read = read_document(Node(one, (), one.values, index="[{}]"))
