@@ -23,13 +23,22 @@ names the file, line, field and value, and what would be right.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+SPOKEN: ContextVar[str] = ContextVar("slacktide_spoken", default="")
+"""Who is told what to type: the user of a "command", of "python", or, where nobody knows, of both."""
 SHOWN_PROBLEMS = 10
 """Of many causes this many are shown; all are counted."""
 SHOWN_ROWS = 3
 """Of many rows that are broken in one way this many are named behind the first one."""
+
+
+def remedy(command: str, python: str) -> str:
+    """What to type, in the words of who asked."""
+    spoken = {"command": command, "python": python}
+    return spoken.get(SPOKEN.get(), f"{command} (in Python {python})")
 
 
 class SlacktideError(Exception):

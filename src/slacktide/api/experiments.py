@@ -14,6 +14,7 @@ from slacktide.api.configuring import (
     PolicyChoice,
     by_name,
     configured,
+    in_python,
     listed,
     plain,
     policy_by_name,
@@ -61,6 +62,7 @@ class Experiment:
     settings   of all policies, as of :func:`simulate`, which come on top
     """
 
+    @in_python(WHERE)
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -103,6 +105,7 @@ class Experiment:
         }
 
     @classmethod
+    @in_python("Experiment.from_file")
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
         """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
         found = cls.__new__(cls)
@@ -110,6 +113,7 @@ class Experiment:
         found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
         return found
 
+    @in_python("Experiment.run")
     def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
         """Does the runs that have no results yet, ``jobs`` at a time (all processors if none is said).
 
@@ -275,6 +279,7 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     return frame_of(pa.Table.from_pylist([dict(one) for one in rows]))
 
 
+@in_python("report")
 def report(
     experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
 ) -> Path:

@@ -14,6 +14,7 @@ from slacktide.api.configuring import (
     PolicyChoice,
     by_name,
     configured,
+    in_python,
     listed,
     plain,
     policy_by_name,
@@ -70,6 +71,7 @@ class CapacityPlan:
         return f"CapacityPlan({self._found.question.goal}: hosts {said})"
 
 
+@in_python("plan")
 def plan(
     workload: Source,
     hosts: Source | None = None,

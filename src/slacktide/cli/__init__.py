@@ -20,6 +20,7 @@ import click
 from slacktide import __version__
 from slacktide.cli.shell.suggesting import LazyGroup
 from slacktide.errors import (
+    SPOKEN,
     ConfigError,
     InputError,
     InputWarning,
@@ -132,6 +133,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_command(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Runs a command under the name that users know it by; the exit code is as of :func:`main`."""
     stdout = sys.stdout
+    spoken = SPOKEN.set("command")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("default", InputWarning)
@@ -152,6 +154,8 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         return 0
     except Exception as error:
         return _failed(error)
+    finally:
+        SPOKEN.reset(spoken)
     return 0
 
 

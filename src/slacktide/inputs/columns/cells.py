@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.errors import remedy
 from slacktide.model import DEFAULT_CLASSES
 
 T = TypeVar("T")
@@ -19,7 +20,6 @@ Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
-OWN_CLASSES = "classes of your own stand in a settings file (--config FILE, in a grid config: FILE)"
 _FLOAT = re.compile(r"[-+]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?|inf|infinity|nan)", re.IGNORECASE)
 _INTEGER = re.compile(r"[-+]?[0-9]{1,19}")
 
@@ -69,7 +69,10 @@ def expected_name(text: str, names: Sequence[str]) -> str:
 def expected_class(text: str, names: Sequence[str]) -> str:
     """The ``names`` of the classes that there are, and how to have others where nobody has named any."""
     default = [*names] == [one.name for one in DEFAULT_CLASSES] and not get_close_matches(text, names, 1)
-    return expected_name(text, names) + (f"; {OWN_CLASSES}" if default else "")
+    if not default:
+        return expected_name(text, names)
+    where = remedy("--config FILE, in a grid config: FILE", "config='FILE', or classes=[...]")
+    return f"{expected_name(text, names)}; classes of your own stand in a settings file ({where})"
 
 
 class Distinct(Generic[T]):

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
-from slacktide.errors import Problem
+from slacktide.errors import Problem, remedy
 from slacktide.inputs.columns.cells import format_float, parse_float
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats.csv_files import BATCH_ROWS, CsvFile
@@ -150,7 +150,8 @@ class BrokerFile(CsvFile):
             return
         self.promised.setdefault(name, set()).add(slo)
         if promised is not None and abs(slo - promised) > 1e-9:
-            expected = f"{format_float(promised)}, as class {name} promises; name the file's classes in --config"
+            where = remedy("--config FILE", "config='FILE'")
+            expected = f"{format_float(promised)}, as class {name} promises; name the file's classes in {where}"
             self.problems.add(line, "slo", text, expected)
 
     def _controller(self, line: int, cells: Mapping[str, str]) -> dict[str, str]:
