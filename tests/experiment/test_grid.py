@@ -190,7 +190,7 @@ def test_variables_that_lack_a_value_or_are_unknown_are_told(tmp_path: Path) -> 
     text = "variables: {data: null}\n" + GRID.replace("small: small.csv", "small: ${data}/small.csv")
     with pytest.raises(ConfigError, match=r"workloads\.small.*give --set data=VALUE"):
         read(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"--set dta: unknown variable.*'data'"):
+    with pytest.raises(ConfigError, match=r"variable dta: found nothing of this name.*'data'"):
         read(tmp_path, text, dta=".")
 
 

@@ -126,7 +126,7 @@ def _keyword(where: str, name: str) -> str:
     """The keywords of a function, and the nearest one."""
     own, listed = KEYWORDS.get(where, ()), [one.replace(".", "_", 1) for one in settings.names()]
     ends = [one for one in listed if one.endswith(f"_{name}")]
-    near = ends or get_close_matches(name, own, 1) or get_close_matches(name, listed, 1)
+    near = ends or get_close_matches(name, [*own, *listed], 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
     return f"{', '.join([*own, 'classes'])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
 

@@ -192,8 +192,8 @@ def read(path: Path, given: Mapping[str, str]) -> Node:
     for name in given:
         if name not in variables:
             listed = list(map(str, variables))
-            right = expected_name(name, listed) if listed else f"none, as {path} has no variables"
-            raise ConfigError(f"{remedy(f'--set {name}', name)}: unknown variable, expected {right}")
+            right = expected_name(name, listed) if listed else "none: it has no variables"
+            raise ConfigError(f"variable {name}: found nothing of this name in {path}, expected {right}")
     rest = {key: value for key, value in file.values.items() if key != "variables"}
     return Node(file, (), _filled(Node(file, (), rest), variables, given))
 
