@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -121,11 +122,11 @@ def test_inspect_tells_people_what_can_never_run(run: Run, tmp_path: Path) -> No
     hosts.write_text("id,name,cpu,memory,attributes\n1,one,4,4,zone=a\n")
     code, out, err = run("inspect", workload, hosts)
     assert code == 0, err
-    assert "No host satisfies the constraints of 1 requests" in out
-    assert "Larger than every host they may use: 1 requests (ids 2)" in out
+    assert "No host satisfies the constraints of 1 request" in out
+    assert "Larger than every host they may use: 1 request (ids 2)" in out
     assert run("inspect", workload, workload)[0] == 2
     workload.write_text("id,admission,duration,cpu,memory,class,namespace,name\n2,0,10,9,1,gold,shop,web\n")
-    assert "1 requests (ids 2 shop/web)" in run("inspect", workload, hosts)[1]
+    assert "1 request (ids 2 shop/web)" in run("inspect", workload, hosts)[1]
 
 
 def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Path) -> None:
@@ -137,6 +138,14 @@ def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Pat
     code, _, err = run("simulate", *files, "--end", "60")
     assert code == 0
     assert told in err.replace("\n", " ")
+
+
+def test_one_of_a_thing_is_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,0,5,1,1,gold\n")
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    for out in (run("inspect", *files)[1], run("simulate", *files)[1]):
+        assert not re.search(r"\b1 (request|host|job|instant|demand|term|placement|operation|passe|attribute)s\b", out)
 
 
 def test_jobs_whose_instances_take_turns_are_told(run: Run, tmp_path: Path) -> None:
