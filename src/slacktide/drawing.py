@@ -198,13 +198,25 @@ def label(name: str, longest: int = LONGEST_LABEL) -> str:
 
 
 def legend(sheet: Sheet, figure: Any, handles: Sequence[Any], columns: int = 5) -> None:
-    """Above all panels, to the left."""
+    """Above all panels, to the left, whole: a figure of few panels is narrower than its sheet."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
     longest = max((len(one.get_label()) for one in handles), default=0)
-    fit = max(1, sheet.letters // (longest + 9))
-    figure.legend(
-        handles=list(handles), loc="outside upper left", ncols=min(columns, fit, max(len(handles), 1)),
-        handlelength=3.2, handleheight=1.1, columnspacing=1.6, borderaxespad=0.1,
-    )  # fmt: skip
+    wanted = min(columns, max(1, sheet.letters // (longest + 9)), max(len(handles), 1))
+    canvas: Any = FigureCanvasAgg(figure)
+    measured = canvas.get_renderer()
+    for fit in range(wanted, 0, -1):
+        made = figure.legend(
+            handles=list(handles), loc="outside upper left", ncols=fit,
+            handlelength=3.2, handleheight=1.1, columnspacing=1.6, borderaxespad=0.1,
+        )  # fmt: skip
+        width = made.get_window_extent(measured).width / figure.dpi
+        if fit == 1 or width <= figure.get_figwidth():
+            break
+        made.remove()
+    figure.set_figwidth(max(figure.get_figwidth(), width))
+    more = -(-len(handles) // fit) - -(-len(handles) // wanted)
+    figure.set_figheight(figure.get_figheight() + more * 1.7 * sheet.font / 72.0)
 
 
 def nothing(axes: Any, text: str) -> None:

@@ -248,14 +248,18 @@ def types_of(section: str) -> dict[str, Any]:
 
 
 def _with_file(config: Config, file: SettingsFile) -> Config:
-    top: Place = ()
-    values = file.values
-    if "format" in values and MANIFEST_KEY in values:
-        top, values = (MANIFEST_KEY,), values[MANIFEST_KEY]
-        if not isinstance(values, dict):
-            raise ConfigError(f"{file.at(top)}: {MANIFEST_KEY}: found {values!r}, expected sections with settings")
-        values = _as_it_was(values)
+    top, values = sections_in(file)
     return with_sections(config, values, file, top)
+
+
+def sections_in(file: SettingsFile) -> tuple[Place, dict[str, Any]]:
+    """The sections of settings in a file, or in the manifest that it is, and where they stand."""
+    if "format" not in file.values or MANIFEST_KEY not in file.values:
+        return (), dict(file.values)
+    top, values = (MANIFEST_KEY,), file.values[MANIFEST_KEY]
+    if not isinstance(values, dict):
+        raise ConfigError(f"{file.at(top)}: {MANIFEST_KEY}: found {values!r}, expected sections with settings")
+    return top, _as_it_was(values)
 
 
 def _as_it_was(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -131,7 +131,10 @@ def workload(**changed: Any) -> pl.DataFrame:
             "workload, row 2: class: found 'glod', expected one of gold, silver, bronze (did you mean 'gold'?)",
         ),
         (workload(id=[1, 2, 2]).to_arrow(), "workload, row 2: id: found '2', expected a whole number from 0, given"),
-        (workload(admission=[0.0, None, 2.0]), "workload, row 1: admission: found 'nothing', expected seconds, 0"),
+        (
+            workload(admission=[0.0, None, 2.0]),
+            "workload, row 1: admission: found 'nothing', expected seconds from -1e15",
+        ),
         (workload(cpu=["a", "b", "c"]), "workload: cpu: found 'a column of large_string', expected numbers (double)"),
         (workload(job=[1.5, 2.0, 3.0]), "workload: job: found 'a column of double', expected whole numbers (int64)"),
         (workload(job=["1", "2", "3"]), "workload: job: found 'a column of large_string', expected whole numbers"),

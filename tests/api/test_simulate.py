@@ -94,9 +94,13 @@ def test_what_it_is_shows_who_never_had_a_host(cell: st.Generated) -> None:
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"patience": 3}, "simulate: patience: unknown, expected"),
-        ({"policy_patienc": 3}, "did you mean 'patience'"),
-        ({"qoss_startup": "always"}, "simulate: qoss_startup: unknown, expected qos_startup"),
+        ({"patience": 3}, "SECTION_KEY, such as policy_patience (did you mean 'policy_patience'?)"),
+        ({"polcy": "priority"}, "simulate: polcy: unknown, expected workload, hosts, policy, end, seed, preset, "),
+        ({"polcy": "priority"}, "(did you mean 'policy'?)"),
+        ({"until": 60}, "simulate: until: unknown, expected workload, hosts, policy, end, seed, preset, "),
+        ({"group_by": "jobs"}, "group_by: found 'jobs', expected one of job, none"),
+        ({"policy_patienc": 3}, "did you mean 'policy_patience'"),
+        ({"qoss_startup": "always"}, "(did you mean 'qos_startup'?)"),
         (
             {"policy_patience": -3},
             "simulate: policy.patience: found -3, expected a number of seconds or a duration such as 10m",
@@ -108,7 +112,7 @@ def test_what_it_is_shows_who_never_had_a_host(cell: st.Generated) -> None:
         ({"seed": -1}, "simulation.seed: found -1"),
         ({"preset": "published-ones"}, "preset: found 'published-ones'"),
         ({"kind": "batch"}, "kind='batch' is about requests made from rows: it needs group_by='job'"),
-        ({"end": None}, "simulation.end: found none"),
+        ({"end": None}, 'because some requests never complete: add end="1h"'),
         ({"progress": True, "workload": 3}, "workload: found int, expected a path, a frame"),
         ({"hosts": [1, 2]}, "hosts: found list, expected a path, a frame"),
         ({"config": {"policy": {}}}, "config: found dict, expected a path; settings are keywords"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -59,6 +60,9 @@ def test_the_exit_codes_in_the_help_are_those_returned() -> None:
         (["simulate", "w.csv", "h.csv", "--end", "-3"], 2, "simulation.end"),
         (["simulate", "w.csv", "h.csv", "--seed", "x"], 2, "simulation.seed"),
         (["simulate", "w.csv", "h.csv", "--config", "none.yaml"], 2, "none.yaml"),
+        (["plan", "w.csv", "none.csv", "--out", "p"], 3, "an existing file"),
+        (["simulate", "none.csv", "h.csv"], 3, "an existing file"),
+        (["openslo", "import", "none.yaml"], 3, "an existing file"),
         (["simulate", "w.csv", "h.csv", "--events"], 2, "--out"),
         (["simulate", "missing.csv", "h.csv"], 3, "missing.csv"),
         (["simulate", "missing.txt", "h.csv"], 3, "missing.txt"),
@@ -118,9 +122,42 @@ def test_inspect_tells_people_what_can_never_run(run: Run, tmp_path: Path) -> No
     hosts.write_text("id,name,cpu,memory,attributes\n1,one,4,4,zone=a\n")
     code, out, err = run("inspect", workload, hosts)
     assert code == 0, err
-    assert "No host satisfies the constraints of 1 requests" in out
-    assert "Larger than every host they may use: 1 requests (ids 2)" in out
+    assert "No host satisfies the constraints of 1 request" in out
+    assert "Larger than every host they may use: 1 request (ids 2)" in out
     assert run("inspect", workload, workload)[0] == 2
+    workload.write_text("id,admission,duration,cpu,memory,class,namespace,name\n2,0,10,9,1,gold,shop,web\n")
+    assert "1 request (ids 2 shop/web)" in run("inspect", workload, hosts)[1]
+
+
+def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,-7200,,1,1,gold\n2,5,,1,1,silver\n")
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    told = "1 request was there before the run, for up to 2h (admissions below 0): all time since"
+    assert told in run("inspect", *files)[1].replace("\n", " ")
+    code, _, err = run("simulate", *files, "--end", "60")
+    assert code == 0
+    assert told in err.replace("\n", " ")
+
+
+def test_one_of_a_thing_is_one(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,0,5,1,1,gold\n")
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    for out in (run("inspect", *files)[1], run("simulate", *files)[1]):
+        assert not re.search(r"\b1 (request|host|job|instant|demand|term|placement|operation|passe|attribute)s\b", out)
+
+
+def test_jobs_whose_instances_take_turns_are_told(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text(
+        "id,admission,duration,cpu,memory,class,kind,completions,parallelism\n"
+        "1,0,5,1,1,gold,batch,4,\n2,0,5,1,1,gold,batch,1,\n3,0,5,1,1,gold,batch,4,2\n4,0,5,1,1,gold,batch,2,1\n"
+    )
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = tmp_path / "w.csv", tmp_path / "h.csv"
+    told = "2 batch requests run their instances one after the other: parallelism is 1"
+    assert told in run("inspect", *files)[1].replace("\n", " ")
+    assert told in run("simulate", *files)[2].replace("\n", " ")
 
 
 def test_settings_lists_what_set_takes(run: Run) -> None:

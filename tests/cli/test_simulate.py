@@ -76,6 +76,22 @@ def test_constraints_are_left_out_of_account(
     assert [one["too_large"] for one in found] == [{"gold": 4}, {}]  # they fit once nothing is asked of hosts
 
 
+def test_what_an_own_policy_prints_is_not_in_the_object(
+    tmp_path: Path, inputs: tuple[Path, Path], capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "mine.py").write_text(
+        "print('loaded')\nclass Mine:\n    def decide(self, view, now):\n        print('asked')\n        return ()\n"
+    )
+    words = ["simulate", *map(str, inputs), "--end", "30", "--policy", f"{tmp_path}/mine.py:Mine"]
+    capsys.readouterr()
+    assert main([*words, "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["placements"] == 0
+    assert "loaded\nasked\n" in err
+    assert main(words) == 0
+    assert "asked" in capsys.readouterr().out
+
+
 def test_tables_agree_with_the_summary(simulate: Simulate, tmp_path: Path) -> None:
     found = simulate("--end", "900", "--out", tmp_path / "out", "--passes", "--events")
     rows = pq.read_table(tmp_path / "out" / "requests.parquet")

@@ -220,7 +220,7 @@ def test_the_completion_of_each_shell_is_printed(run: Run) -> None:
     "words",
     [
         ["simulate"], ["generate"], ["inspect"], ["plan"], ["report"], ["experiment", "run"], ["experiment", "status"],
-        ["settings"], ["policies"], ["replay"], ["explain", "pod"], ["top"], ["lab", "up"], ["lab", "status"],
+        ["settings"], ["policies"], ["replay"], ["explain"], ["top"], ["lab", "up"], ["lab", "status"],
         ["lab", "binaries"], ["broker"], ["openslo", "import"], ["netprobe", "show"], ["edge", "replay"],
         *(["trace", one] for one in ("convert", "sample", "hosts", "admit", "thin", "window", "scale")),
     ],
@@ -274,8 +274,8 @@ ENDLESS = "id,admission,duration,cpu,memory,class\n1,0,inf,1,1,gold\n"
         (["trace", "hosts", "large.csv", "h.csv", "--out", "sets"], "--of hosts"),
         (["generate", "cell"], "such as --out cell"),
         (["plan", "endless.csv", "h.csv", "--out", "p"], "add --end 3600"),
-        (["plan", "w.csv", "h.csv", "--out", "p", "--set", "failures.file=f.csv"], "--set failures.file=none"),
-        (["plan", "w.csv", "h.csv", "--out", "p", "--set", "delay.network=none.yaml"], "a readable network file"),
+        (["plan", "w.csv", "h.csv", "--out", "p", "--set", "failures.file=f.csv"], "an existing file"),
+        (["plan", "w.csv", "h.csv", "--out", "p", "--set", "delay.network=none.yaml"], "an existing file"),
     ],
 )
 def test_errors_end_with_what_to_type(
@@ -292,6 +292,7 @@ def test_errors_end_with_what_to_type(
     assert err.rstrip().endswith(ends), err
     assert "0 of" not in err, "a plan refuses before it runs anything"
     assert not Path("sets").exists()
+    assert not Path("p").exists()
 
 
 def test_durations_and_shares_are_taken_wherever_they_are_asked_for(

@@ -70,7 +70,7 @@ def test_a_trace_is_converted_and_the_manifest_says_how(run: Run, openb: Path, t
     out = tmp_path / "out"
     code, said, err = run("convert", "openb", openb, "--set", "capacity=1", "--out", out)
     assert code == 0, err
-    assert "1 requests in workload.parquet, 1 hosts in hosts.parquet" in said
+    assert "1 request in workload.parquet, 1 host in hosts.parquet" in said
     assert "left out: 1 pods that never ran" in said
     assert sorted(path.name for path in out.iterdir()) == [
         "all-hosts.parquet",

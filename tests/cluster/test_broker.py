@@ -110,7 +110,7 @@ def test_the_command_removes_everything_it_submitted(lab: ControlPlane, namespac
     file = tmp_path / "w.csv"
     file.write_text(f"{HEAD}\n1,0,inf,0.1,0.1,gold,1,0,\n")
     words = ["broker", str(file), "--kubeconfig", str(lab.kubeconfig), "--namespace", namespace, "--create-classes",
-             "--until", "1", "--startup", "lognormal:2.5,0.4"]  # fmt: skip
+             "--end", "1", "--startup", "lognormal:2.5,0.4"]  # fmt: skip
     kept = CliRunner().invoke(app, words, catch_exceptions=False)
     assert "1 Deployments and 0 Jobs submitted, 0 scaled, 0 removed; late by at most" in kept.output
     assert list(_objects(lab, namespace)) == ["w-1"]

@@ -248,7 +248,7 @@ def test_it_speaks_tls_only(scheduler: Running) -> None:
 
 def says(words: str, *options: str) -> str:
     """What ``slacktide explain`` says of a pod that is not there: it fails, with these words."""
-    result = CliRunner().invoke(app, ["explain", "pod", "p", *options])
+    result = CliRunner().invoke(app, ["explain", "p", *options])
     text = f"{result.output}{result.exception or ''}"
     assert (result.exit_code != 0, words in text) == (True, True), text
     return text

@@ -79,7 +79,7 @@ def _at(running: Running) -> tuple[str, str]:
 
 
 def explained(running: Running, name: str, *words: str) -> str:
-    result = run("explain", "pod", name, *_at(running), *words)
+    result = run("explain", name, *_at(running), *words)
     assert result.exit_code == 0, (result.output, result.exception)
     return result.output
 
@@ -118,7 +118,7 @@ def test_why_waiting_without_a_class(running: Running) -> None:
     running.plane.api.post("/api/v1/namespaces/default/pods", pod("odd", labels=labels, **OURS))
     try:
         wanted = "waits: service class 'platinum': does not exist"
-        until(lambda: wanted in run("explain", "pod", "odd", *_at(running)).output, "its problem is known")
+        until(lambda: wanted in run("explain", "odd", *_at(running)).output, "its problem is known")
     finally:
         running.plane.api.delete("/api/v1/namespaces/default/pods/odd")
 
@@ -129,7 +129,7 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
 
     def told() -> str:
-        result = run("explain", "pod", waiting, "--kubeconfig", kubeconfig)
+        result = run("explain", waiting, "--kubeconfig", kubeconfig)
         assert result.exit_code == 0, result.output
         wanted = "Deployment low, class bronze: promised 0.5000", "waits: 0/2 nodes are available: 2 Insufficient cpu"
         return result.output if all(text in result.output for text in wanted) else ""
@@ -137,17 +137,17 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     output = until(told, "ledger and condition were written and are told", 120)
     assert "The scheduler did not answer" in output
     (victim,) = _events(running.plane, "Preempted")
-    gone = run("explain", "pod", victim, "--kubeconfig", kubeconfig).output
+    gone = run("explain", victim, "--kubeconfig", kubeconfig).output
     assert gone.startswith(f"Pod default/{victim} (gone)")
     assert re.search(r"Preempted: Preempted by pod default/high on node node-\d", gone)
-    nobody = run("explain", "pod", "nobody", "--kubeconfig", kubeconfig)
+    nobody = run("explain", "nobody", "--kubeconfig", kubeconfig)
     assert isinstance(nobody.exception, InputError)
     assert "pod default/nobody: expected one that exists, or existed lately" in str(nobody.exception)
 
 
 def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
     nowhere = ("--address", "http://127.0.0.1:9")
-    result = run("explain", "pod", "high", *nowhere, "--kubeconfig", str(running.plane.kubeconfig))
+    result = run("explain", "high", *nowhere, "--kubeconfig", str(running.plane.kubeconfig))
     assert isinstance(result.exception, ConfigError)
     assert str(result.exception).startswith("--address: http://127.0.0.1:9: ")
 

@@ -91,11 +91,11 @@ def test_up_schedules(directory: Path) -> None:
     )
     lab.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class("only", default=True))
     until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
-    found = slacktide("explain", "pod", "one", "--kubeconfig", directory / "kubeconfig")
+    found = slacktide("explain", "one", "--kubeconfig", directory / "kubeconfig")
     assert found.returncode == 0, found.stderr
     assert "did not answer" not in found.stdout, "the lab's own scheduler is asked, wherever it listens"
     assert "History, the latest entry last:" in found.stdout
-    inherited = slacktide("explain", "pod", "one", "--json", KUBECONFIG=str(directory / "kubeconfig"))
+    inherited = slacktide("explain", "one", "--json", KUBECONFIG=str(directory / "kubeconfig"))
     assert json.loads(inherited.stdout)["name"] == "one"
     address = state.scheduler_address(directory, lab.url)
     assert re.fullmatch(r"127\.0\.0\.1:\d+", address)

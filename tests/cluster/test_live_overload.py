@@ -122,7 +122,7 @@ def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Place) -> No
     assert (shown["LOST"], shown["STARVING"]) == ("1", "0")
     assert place.reason(successor).endswith(". lost: its class is overloaded.")
     address = f"http://127.0.0.1:{place.scheduler.port}"
-    explained = CliRunner().invoke(app, ["explain", "pod", successor, "-n", place.namespace, "--address", address])
+    explained = CliRunner().invoke(app, ["explain", successor, "-n", place.namespace, "--address", address])
     assert "0 running, 1 waiting (1 lost)" in explained.output
     make_room(place)
     place.bound(successor)

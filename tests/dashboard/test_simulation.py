@@ -153,3 +153,45 @@ def test_slack_of_several_instances_is_unknown_behind_their_last_event(tmp_path:
     assert main(["simulate", *files, "--end", "600", "--events", "--out", str(out)]) == 0
     slack = {row.name: row.slack for row in Simulation(out).at(300.0).workloads}
     assert slack == {"request 1": None, "request 2": pytest.approx(300 / 0.9 - 300), "request 3": None}
+
+
+def test_whoever_has_a_name_goes_by_it(tmp_path: Path) -> None:
+    """Also in results; of two that are called alike the page says the number, too."""
+    (tmp_path / "workload.csv").write_text(
+        "id,admission,duration,cpu,memory,class,instances,namespace,name\n"
+        "1,0,,1,1,bronze,2,shop,web-front\n2,0,,1,1,silver,1,shop,db\n3,0,,1,1,silver,1,,\n"
+        "4,0,,1,1,silver,1,shop,db\n5,60,,6,6,gold,1,shop,batch\n"
+    )
+    (tmp_path / "hosts.csv").write_text("id,name,cpu,memory\n1,a,8,64\n")
+    out, files = tmp_path / "out", [str(tmp_path / name) for name in ("workload.csv", "hosts.csv")]
+    assert main(["simulate", *files, "--end", "600", "--events", "--out", str(out)]) == 0
+    rows = pq.read_table(out / "requests.parquet").to_pylist()
+    assert [(row["namespace"], row["name"]) for row in rows[2:4]] == [(None, None), ("shop", "db")]
+    of_instances = pq.read_table(out / "instances.parquet").to_pylist()
+    assert [row["name"] for row in of_instances[:3]] == ["web-front", "web-front", "db"]
+    shown = Simulation(out)
+    view = shown.at(300.0)
+    assert {(row.namespace, row.name) for row in view.workloads} == {
+        *(("shop", name) for name in ("web-front", "db (2)", "db (4)", "batch")), ("", "request 3"),
+    }  # fmt: skip
+    assert ("shop", "web-front-1") in {(pod.namespace, pod.name) for pod in view.pods}
+    costly = next(one for one in view.decisions if one.victims)
+    assert costly.pod == "batch-0"
+    story = shown.story("shop", costly.victims[0].pod, 600.0)
+    assert story is not None
+    assert any("preempted on a for batch" in line for line in story)
+    assert len(shown.story("shop", "web-front", 600.0) or []) > 1
+    assert shown.story("", "web-front", 600.0) is shown.story("shop", "web-front-9", 600.0) is None
+
+
+def test_instances_of_one_request_share_what_they_are_all_called(tmp_path: Path) -> None:
+    (tmp_path / "workload.csv").write_text(
+        "id,admission,duration,cpu,memory,class,request,owner,name\n1,0,,1,1,gold,7,web,web-a\n2,0,,1,1,gold,7,web,web-b\n"
+    )
+    (tmp_path / "hosts.csv").write_text("id,name,cpu,memory\n1,a,8,64\n")
+    out, files = tmp_path / "out", [str(tmp_path / name) for name in ("workload.csv", "hosts.csv")]
+    assert main(["simulate", *files, "--end", "60", "--out", str(out)]) == 0
+    (row,) = pq.read_table(out / "requests.parquet").to_pylist()
+    assert (row["owner"], row["name"]) == ("web", None)
+    assert [one["name"] for one in pq.read_table(out / "instances.parquet").to_pylist()] == ["web-a", "web-b"]
+    assert [one.name for one in Simulation(out).at(60.0).workloads] == ["web"]

@@ -54,6 +54,28 @@ def test_settings_are_those_of_the_preset_then_the_common_ones_then_the_policys(
     assert (run.end, run.seed) == (600, found.points()[0].seed)
 
 
+def test_a_settings_file_is_taken_as_simulate_takes_it_but_for_seed_and_end(tmp_path: Path) -> None:
+    own = "classes: [{name: web, slo: 0.99, rank: 1}]\nsimulation: {seed: 4, end: 60}\n"
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "delays.csv").write_text("1\n2\n", encoding="utf-8")
+    (tmp_path / "mine" / "settings.yaml").write_text(own + "startup: {hot: delays.csv}\n", encoding="utf-8")
+    found = read(tmp_path, GRID + "config: mine/settings.yaml\nsettings: {startup: {cold: 'constant:3'}}\n")
+    for one in found.policies.values():
+        assert [kind.name for kind in one.config.classes] == ["web"]
+        assert one.config.startup.hot == str(tmp_path / "mine" / "delays.csv")
+        assert one.config.startup.cold == "constant:3"
+    run = found.config_of(found.points()[0]).simulation
+    assert (run.end, run.seed) == (600, found.points()[0].seed)
+
+
+def test_a_settings_file_of_a_grid_is_named_with_its_own_lines(tmp_path: Path) -> None:
+    (tmp_path / "settings.yaml").write_text("policy:\n  patiense: 3\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"settings\.yaml:2: policy\.patiense: unknown setting"):
+        read(tmp_path, GRID + "config: settings.yaml\n")
+    with pytest.raises(ConfigError, match=r"config: found 'none\.yaml', expected an existing file"):
+        read(tmp_path, GRID + "config: none.yaml\n")
+
+
 def test_a_workload_may_have_an_end_and_start_up_delays_of_its_own(tmp_path: Path) -> None:
     text = GRID.replace("small: small.csv", 'small: {file: small.csv, end: 60, startup: {hot: "constant:1"}}')
     found = read(tmp_path, text)
@@ -168,7 +190,7 @@ def test_variables_that_lack_a_value_or_are_unknown_are_told(tmp_path: Path) -> 
     text = "variables: {data: null}\n" + GRID.replace("small: small.csv", "small: ${data}/small.csv")
     with pytest.raises(ConfigError, match=r"workloads\.small.*give --set data=VALUE"):
         read(tmp_path, text)
-    with pytest.raises(ConfigError, match=r"--set dta: unknown variable.*'data'"):
+    with pytest.raises(ConfigError, match=r"variable dta: found nothing of this name.*'data'"):
         read(tmp_path, text, dta=".")
 
 

@@ -84,6 +84,24 @@ def test_23_endless_requests_of_which_a_host_takes_4_need_6_hosts(tmp_path: Path
 
 
 @pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("undrawn")
+@pytest.mark.parametrize("host", ["h2", "2"])
+def test_one_host_more_is_needed_where_one_fails_in_every_size(tmp_path: Path, host: str) -> None:
+    """N - 1: who lost his place finds another at once; without it nobody has one until the repair."""
+    workload(tmp_path, ("gold", 23))
+    hosts(tmp_path, 4, 4)
+    (tmp_path / "events.csv").write_text(f"time,host,event\n120,{host},fail\n500,{host},repair\n")
+    common = ("--policy", "priority", "--cold", "constant:0", "--target", "gold=1", "--no-curve")
+    assert plan(tmp_path, *common)["policies"]["priority"]["hosts"] == 6
+    found = plan(tmp_path, *common, "--host-events", str(tmp_path / "events.csv"))["policies"]["priority"]
+    assert (found["hosts"], found["fails"]) == (7, 6)
+    done = experiment.read(tmp_path / "plan").done
+    assert {run.manifest()["totals"]["completed"] for run in done} == {0}
+    (tmp_path / "events.csv").write_text("time,host,event\n120,h9,fail\n")
+    words = ["--end", "600", "--out", str(tmp_path / "other"), "--host-events", str(tmp_path / "events.csv")]
+    assert main(["plan", str(tmp_path / "w.csv"), str(tmp_path / "h.csv"), *words]) == 3
+
+
 def test_a_target_below_1_needs_as_many_places_as_it_says(tmp_path: Path) -> None:
     # Half of 20 bronze requests are 10; with 10 gold ones that come first these are 20 places, 5 hosts of 4.
     workload(tmp_path, ("gold", 10), ("bronze", 20))

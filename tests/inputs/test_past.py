@@ -10,10 +10,12 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.inputs import read_workload, write_workload
+from slacktide.inputs.activity import spans
 from slacktide.inputs.columns.occasions import format_past
 from slacktide.inputs.columns.occasions import parse_past as parse
 from slacktide.inputs.prepare.changes import scale, window
-from slacktide.model import Workload
+from slacktide.inputs.statistics import Before, demand_over_time, describe_workload, past_of
+from slacktide.model import Hosts, Workload
 from support.clusters import cluster
 from support.pasts import with_past
 
@@ -43,10 +45,30 @@ def test_what_cannot_be_is_refused_by_name(row: str, tmp_path: Path) -> None:
     assert BROKEN[row] in str(refused.value)
 
 
-def test_without_the_column_nobody_was_there_before(tmp_path: Path) -> None:
-    (path := tmp_path / "w.csv").write_text("id,admission,duration,cpu,memory,class\n1,-1,,1,1,gold\n")
-    with pytest.raises(InputError, match=r"admission: found '-1.0', expected seconds, 0 or more"):
-        read_workload(path)
+@pytest.mark.parametrize("suffix", [".csv", ".erl"])
+def test_without_the_column_those_who_were_there_before_lost_nothing(suffix: str, tmp_path: Path) -> None:
+    csv = "id,admission,duration,cpu,memory,class\n1,-7200,,1,1,gold\n2,-60,3600,1,1,gold\n3,5,60,1,1,gold\n"
+    erl = "{-7200,1,1,9e9,1,1,9,0,[]}.\n{-60,2,2,3600,1,1,9,0,[]}.\n{5,3,3,60,1,1,9,0,[]}.\n"
+    (path := tmp_path / f"w{suffix}").write_text(csv if suffix == ".csv" else erl.replace("9e9", "9.0e9"))
+    found = read_workload(path)
+    assert found.admission.tolist() == [-7200, -60, 5]
+    assert found.lost is not None
+    assert {found.losses[code] for code in found.lost.tolist()} == {()}
+    assert past_of(found) == Before(2, 7200.0, 0.0)
+
+
+def test_what_is_said_of_a_workload_begins_with_the_run(tmp_path: Path) -> None:
+    found = read_workload(
+        written(tmp_path / "w.csv", "1,-9e5,,1,1,gold,0=90,,,", "2,-5,,1,1,gold,,,,", "3,60,9,1,1,gold,,,,")
+    )
+    about = describe_workload(found)
+    assert (about["standing"], about["before"]) == (2, {"requests": 2, "oldest": 9e5, "lost": 90.0})
+    over_time = demand_over_time(found, Hosts(np.arange(1), ("a",), np.full((1, 2), 8.0), ({},)), 2)
+    assert over_time["start"].tolist() == [0, 30]
+    assert over_time["cpu:all"].tolist() == [2, 2]
+    late = read_workload(written(tmp_path / "w.csv", "1,-50,80,1,1,gold,0=20,,,", "2,-5,,1,1,gold,,,,"))
+    assert spans(late).end.tolist() == [50, np.inf]  # it ran for 30 s, so that 50 are left
+    assert past_of(replace(found, lost=None)) is None
 
 
 def test_a_column_in_which_nobody_was_there_before_is_left_out(tmp_path: Path) -> None:

@@ -295,6 +295,58 @@ def test_an_illegal_plan_is_refused_in_words(what: str, tmp_path: Path) -> None:
     assert "bad.py" in str(caught.value)
 
 
+def test_a_plan_that_puts_two_that_repel_each_other_on_one_host_is_told_so(tmp_path: Path) -> None:
+    (tmp_path / "bad.py").write_text(policy_returning("[Bind(0, 0), Bind(1, 0)]"))
+    one = small([Request(GOLD), Request(GOLD)], machines(4.0), end=50.0, policy={"name": f"{tmp_path}/bad.py:Bad"})
+    siblings = replace(one.workload, job=np.zeros(2, np.int64), anti_affinity=np.ones(2, np.bool_))
+    said = r"row 1: host 0 not allowed: row 0, placed by this plan, is there, of the same job"
+    with pytest.raises(PluginError, match=said):
+        core(replace(one, workload=siblings), tmp_path)
+    apart = (Placement(), Placement(marks=("web",), rules=(Rule("away", "web"),)))
+    rules = replace(one.workload, placement=np.ones(2, np.int32), placements=apart)
+    said = (
+        r"row 1: host 0 not allowed: the rules of row 1 about its neighbours .* with row 0 on it, placed by this plan"
+    )
+    with pytest.raises(PluginError, match=said):
+        core(replace(one, workload=rules), tmp_path)
+
+
+@pytest.mark.parametrize(
+    "answer", ["[Bind(0, 0), Bind(1, 1)]", "Plan([Bind(0, 0, []), Bind(1, 1)], [Hold([], 'nobody')])"]
+)
+def test_lists_are_taken_as_plans(answer: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(policy_returning(answer))
+    rows = [Request(GOLD), Request(GOLD)]
+    one = small(rows, machines(1.0, 1.0), end=10.0, policy={"name": f"{tmp_path}/mine.py:Bad"})
+    assert [d[2:4] for d in decisions_of(core(one, tmp_path))] == [(0, 0), (1, 1)]
+
+
+SHORTEST = """
+from slacktide.policy import Bind
+
+
+class Shortest:
+    def decide(self, view, now):
+        left = {row: view.workload.duration[row] - view.ran(row) for row in [*view, *view.running(0).tolist()]}
+        shortest = min(left, key=left.get)
+        there = view.running(0).tolist()
+        return [Bind(shortest, 0, there)] if shortest in view.waiting else []
+"""
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_view_says_how_long_everybody_has_run(kept: bool, tmp_path: Path) -> None:
+    """Shortest remaining time first: 40 s are left of the first when 50 s come, and 40 when 30 s come."""
+    (tmp_path / "mine.py").write_text(SHORTEST)
+    work = {"preempted_work": "kept" if kept else "lost"}
+    rows = [Request(GOLD, duration=100.0), Request(GOLD, 60.0, duration=50.0), Request(GOLD, 65.0, duration=30.0)]
+    one = small(rows, machines(1.0), end=400.0, cold=5.0, policy={"name": f"{tmp_path}/mine.py:Shortest"})
+    log = decisions_of(core(one.with_(simulation=work), tmp_path))
+    # 5 s of start-up are no running: at 60 s the first has run for 55 s.
+    assert [(d[2], d[4]) for d in log][:2] == [(0, ()), (2, (0,))]
+    assert [d[2] for d in log][2:] == ([0, 1] if kept else [1, 0])
+
+
 @pytest.mark.parametrize(
     ("key", "source", "name", "text"),
     [
@@ -305,6 +357,13 @@ def test_an_illegal_plan_is_refused_in_words(what: str, tmp_path: Path) -> None:
         ("name", "class Mine:\n    def __init__(self):\n        1 / 0\n", "Mine", "cannot be created"),
         ("score", "def mine(free, demand):\n    return 0.0\n", "mine", "2 arguments"),
         ("score", "mine = 3\n", "mine", "int"),
+        ("name", "class Mine:\n    x = {}['y']\n", "Mine", r"broken.py:2: KeyError"),
+        (
+            "score",
+            "def mine(capacity, free, demand):\n    return free.foo\n",
+            "mine",
+            r"broken.py:2: Unknown attribute 'foo'",
+        ),
         ("score", "def mine(capacity, free, demand):\n    return open('x')\n", "mine", "compile"),
         ("score", "def mine(capacity, free, demand):\n    return 'much'\n", "mine", "compile"),
         ("cost", "def mine(slack):\n    pass\n", "mine", "1 arguments"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -325,6 +326,37 @@ def test_figures_have_the_widths_of_columns_of_papers_and_their_text_is_inside()
         inside = laid.get_tightbbox()
         assert (inside.x0, inside.x1 * 25.4) >= (0.0, 0.0)
         assert inside.x1 * 25.4 <= width + 0.1
+
+
+@pytest.mark.parametrize("sheet", [drawing.PAGE, drawing.DOUBLE, drawing.SINGLE], ids=lambda one: one.name)
+@pytest.mark.parametrize("hosts", [1, 3])
+def test_a_legend_is_whole_however_few_panels_there_are(sheet: drawing.Sheet, hosts: int) -> None:
+    about = replace(scene(hosts=hosts, classes=1), policies=("priority as kube-scheduler does", "qos-driven, no plan"),
+                    reference="priority as kube-scheduler does")  # fmt: skip
+    cells = [
+        {"hosts": one, "class": "class 0", "x": 0.5, "y": 0.9, "size": 0.05, "quadrant": "only other", "requests": 37}
+        for one in about.hosts
+    ]
+    shares = pa.Table.from_pylist(reduce.shares(cells))
+    figure = promises.pairs(pa.Table.from_pylist(cells), shares, "qos-driven, no plan", about, 1)
+    drawn = picture(figure, sheet)
+    drawn.draw_without_rendering()
+    (legend,) = drawn.legends
+    inside = legend.get_window_extent()
+    assert (inside.x0, inside.y0) >= (0.0, 0.0)
+    assert inside.x1 <= drawn.bbox.width
+    assert inside.y1 <= drawn.bbox.height
+
+
+def test_a_name_is_whole_where_there_is_room_beside_it() -> None:
+    slos = {"system-critical": 0.99, "batch": 0.5}
+    about = Scene(("w",), ("n",), ("priority", "recommended"), tuple(slos), slos, "priority")
+    rows = [
+        {"workload": "w", "hosts": "n", "policy": policy, "replicate": 0, "class": name, "requests": 10, "kept": 10,
+         "penalty": 0.0, "preemptions": 3, "operations": 5, "passes": 1, "wasted_startup": 0.0}
+        for policy in about.policies for name in slos
+    ]  # fmt: skip
+    assert "system-critical" in texts(answer.answer(rows, about))
 
 
 def test_the_answer_has_a_tile_for_each_class_and_policy_and_the_price() -> None:

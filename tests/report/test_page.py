@@ -164,6 +164,31 @@ def test_one_policy_and_one_seed_are_enough(tmp_path: Path) -> None:
     assert 'id="pairs-1"' not in text
 
 
+def test_one_run_by_itself_has_a_page_that_names_who_got_least(tmp_path: Path) -> None:
+    (tmp_path / "w.csv").write_text(
+        "id,admission,duration,cpu,memory,class,namespace,name\n"
+        "1,-3600,,6,6,gold,shop,web\n106,0,,6,6,silver,shop,cart\n3,0,600,1,1,bronze,,\n"
+    )
+    (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
+    files = [str(tmp_path / "w.csv"), str(tmp_path / "h.csv")]
+    run, out = tmp_path / "run", tmp_path / "run.html"
+    assert main(["simulate", *files, "--end", "1h", "--intervals", "10m", "--out", str(run)]) == 0
+    assert main(["report", str(run), "--out", str(out)]) == 0
+    text = out.read_text(encoding="utf-8")
+    assert outline(text).open == []
+    assert "1 of 1 runs finished" in text
+    assert "experiment.json" not in text
+    (least,) = re.findall(r"Requests that got least.*?</table>", text, re.DOTALL)
+    cells = re.findall(r"<td[^>]*>([^<]*)</td>", least)
+    assert ">106<" in least
+    assert cells == ["shop/cart", "silver", "0.9", "0"]
+    assert not re.search(r"<td[^>]*>-\d", text)  # the time before the run is nobody's demand
+    again = tmp_path / "again"
+    shutil.copytree(run, again)
+    assert main(["report", str(again), "--out", str(tmp_path / "again.html")]) == 0
+    assert (tmp_path / "again.html").read_bytes() == out.read_bytes()
+
+
 def test_every_figure_is_described() -> None:
     text = (REPOSITORY / "docs" / "report.md").read_text(encoding="utf-8")
     names = [key.replace(r"\d+", "1") for key in KEYS]

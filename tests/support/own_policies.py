@@ -54,14 +54,17 @@ BAD_PLANS = {
     "a negative row": ("Plan((Bind(-1, 0),))", "bound without waiting"),
     "bound twice": ("Plan((Bind(0, 0), Bind(0, 0)))", "bound without waiting"),
     "no such host": ("Plan((Bind(0, 99),))", "host 99"),
-    "a host that is not allowed": ("Plan((Bind(2, 0),))", "not allowed"),
+    "a host that is not allowed": ("Plan((Bind(2, 0),))", "not allowed: its attributes do not satisfy the constraints"),
     "no room": ("Plan((Bind(0, 0), Bind(1, 0)))", "has no room"),
     "a victim that does not run": ("Plan((Bind(0, 0, (1,)),))", "victim 1"),
     "a victim of another host": ("Plan((Bind(1, 1), Bind(0, 0, (1,))))", "victim 1"),
     "a victim named twice": ("Plan((Bind(0, 0), Bind(1, 0, (0, 0))))", "named twice"),
     "a victim that is nobody": ("Plan((Bind(0, 0, (-7,)),))", "victim -7"),
     "no plan": ("None", "expected a Plan"),
-    "an exception": ("1 / 0", "ZeroDivisionError"),
+    "no list of binds": ("[3]", "found 3 in Plan.binds"),
+    "no row": ("Plan(holds=[Hold('all', 'full')])", "in Plan.holds"),
+    "an exception": ("1 / 0", r"at 0 s: .*bad.py:6: ZeroDivisionError"),
+    "an exception in what it calls": ("view.metric(10**6)", r"at 0 s: .*bad.py:6: IndexError"),
 }
 """What decide() returns, and what the error must say; rows 0 and 1 fill a host each, row 2 wants host 1."""
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numpy as np
 
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.errors import ConfigError
+from slacktide.errors import SPOKEN, ConfigError
 from slacktide.model import ServiceClass
 from slacktide.model.durations import parse_duration
 from slacktide.policy import Policy
@@ -24,6 +26,33 @@ PolicyChoice: TypeAlias = str | Policy | type[Policy]
 """A name as on the command line (also ``file.py:Class``), a class with ``decide``, or an object of one."""
 Duration: TypeAlias = float | str | timedelta
 """Seconds, a text such as ``"1h30m"``, or a ``timedelta``."""
+
+
+P = ParamSpec("P")
+R = TypeVar("R")
+KEYWORDS: dict[str, tuple[str, ...]] = {}
+"""By function its own keywords, beside settings."""
+
+
+def in_python(where: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """For functions that users call, ``where``: errors say what to type in Python, and which keywords there are."""
+
+    def wrapped(function: Callable[P, R]) -> Callable[P, R]:
+        given = inspect.signature(function).parameters.values()
+        own = (one.name for one in given if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY))
+        KEYWORDS.setdefault(where, tuple(name for name in own if name != "self"))
+
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            spoken = SPOKEN.set("python")
+            try:
+                return function(*args, **kwargs)
+            finally:
+                SPOKEN.reset(spoken)
+
+        return call
+
+    return wrapped
 
 
 def seconds(name: str, value: Duration | None) -> float | None:
@@ -88,10 +117,18 @@ def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
         section = next((one for one in settings.SECTIONS if name.startswith(f"{one}_")), None)
         key = name.removeprefix(f"{section}_")
         if section is None or key not in settings.types_of(section):
-            right = settings.nearest(name.replace("_", ".", 1) if section is None else f"{section}.{key}")
-            raise ConfigError(f"{where}: {name}: unknown, expected {right.replace('.', '_', 1)}")
+            raise ConfigError(f"{where}: {name}: unknown, expected {_keyword(where, name)}")
         found.setdefault(section, {})[key] = plain(value)
     return found
+
+
+def _keyword(where: str, name: str) -> str:
+    """The keywords of a function, and the nearest one."""
+    own, listed = KEYWORDS.get(where, ()), [one.replace(".", "_", 1) for one in settings.names()]
+    ends = [one for one in listed if one.endswith(f"_{name}")]
+    near = ends or get_close_matches(name, [*own, *listed], 1)
+    meant = f" (did you mean {near[0]!r}?)" if near else ""
+    return f"{', '.join([*own, 'classes'])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
 
 
 def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:

@@ -14,6 +14,7 @@ from slacktide.api.configuring import (
     PolicyChoice,
     by_name,
     configured,
+    in_python,
     listed,
     plain,
     policy_by_name,
@@ -57,9 +58,11 @@ class Experiment:
     end        as of :func:`simulate`; ``intervals`` likewise
     passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
     exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
-    settings   of all policies, as of :func:`simulate`
+    config     a settings file for all policies, without its seed and end
+    settings   of all policies, as of :func:`simulate`, which come on top
     """
 
+    @in_python(WHERE)
     def __init__(
         self,
         folder: str | os.PathLike[str],
@@ -74,16 +77,17 @@ class Experiment:
         passes: bool = False,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
+        config: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
         self.folder = store.check_folder(Path(folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
         if workloads is None:
-            if hosts is not None or end is not None or title is not None or exclude or settings:
+            if hosts is not None or end is not None or title is not None or exclude or config or settings:
                 raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
-        self._classes = configured(WHERE, None, None, settings, {}).classes
+        self._classes = configured(WHERE, None, config, settings, {}).classes
         common = sections(WHERE, settings)
         self._asked = {
             "workloads": _named(workloads, "workload"),
@@ -96,10 +100,12 @@ class Experiment:
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
             **({"exclude": _excluded(exclude)} if exclude else {}),
+            **({} if config is None else {"config": os.fspath(config)}),
             **({"settings": common} if common else {}),
         }
 
     @classmethod
+    @in_python("Experiment.from_file")
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
         """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
         found = cls.__new__(cls)
@@ -107,6 +113,7 @@ class Experiment:
         found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
         return found
 
+    @in_python("Experiment.run")
     def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
         """Does the runs that have no results yet, ``jobs`` at a time (all processors if none is said).
 
@@ -272,6 +279,7 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     return frame_of(pa.Table.from_pylist([dict(one) for one in rows]))
 
 
+@in_python("report")
 def report(
     experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
 ) -> Path:

@@ -14,6 +14,7 @@ from slacktide.api.configuring import (
     PolicyChoice,
     by_name,
     configured,
+    in_python,
     listed,
     plain,
     policy_by_name,
@@ -70,6 +71,7 @@ class CapacityPlan:
         return f"CapacityPlan({self._found.question.goal}: hosts {said})"
 
 
+@in_python("plan")
 def plan(
     workload: Source,
     hosts: Source | None = None,
@@ -87,6 +89,7 @@ def plan(
     jobs: int | None = None,
     cluster: str | None = None,
     progress: bool | None = None,
+    config: str | os.PathLike[str] | None = None,
     **settings: Any,
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
@@ -99,7 +102,7 @@ def plan(
     most      test no more hosts than these (eight times ``hosts`` if none is given)
     curve     also test sizes around the answer, for :meth:`CapacityPlan.plot`
     folder    runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere
-    jobs, cluster, progress  as of :meth:`Experiment.run`; end and settings as of :func:`simulate`
+    jobs, cluster, progress  as of :meth:`Experiment.run`; end, config and settings as of :func:`simulate`
 
     Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
     """
@@ -111,7 +114,7 @@ def plan(
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
-        return configured("plan", preset, None, settings, {**named, "policy.name": policy})
+        return configured("plan", preset, config, settings, {**named, "policy.name": policy})
 
     given = by_name("plan", policies)
     found = planning.policies_of({name: policy_by_name(one) for name, one in given.items()}, load, "plan: ")

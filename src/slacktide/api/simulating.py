@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from slacktide.api.configuring import Duration, PolicyChoice, configured, seconds, with_policy
+from slacktide.api.configuring import Duration, PolicyChoice, configured, in_python, seconds, with_policy
 from slacktide.api.progress import of_run
 from slacktide.api.result import Result
 from slacktide.api.sources import Origin, Source, classes_of, inputs_of
@@ -19,6 +19,7 @@ from slacktide.model.window import EPOCH
 from slacktide.sim.observing import SHORTEST
 
 
+@in_python("simulate")
 def simulate(
     workload: Source,
     hosts: Source | None = None,

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from slacktide.api.configuring import in_python
 from slacktide.api.drawing import frame_of
 from slacktide.errors import ConfigError
 from slacktide.experiment import grid
@@ -88,6 +89,7 @@ class Generated:
         return f"generate({self.generator!r}, seed={self.seed}{said}): {rows}"
 
 
+@in_python("generate")
 def generate(name: str, /, *, seed: int = 0, **parameters: Any) -> Generated:
     """A workload and its hosts, by the generator of this name (``slacktide generate`` lists them).
 

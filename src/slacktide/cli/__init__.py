@@ -11,13 +11,25 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Sequence
+from typing import TextIO
 
 import click
 
 from slacktide import __version__
 from slacktide.cli.shell.suggesting import LazyGroup
-from slacktide.errors import ConfigError, InputError, KernelError, OutputError, PluginError, RunsError, SlacktideError
+from slacktide.errors import (
+    SPOKEN,
+    ConfigError,
+    InputError,
+    InputWarning,
+    KernelError,
+    OutputError,
+    PluginError,
+    RunsError,
+    SlacktideError,
+)
 
 EXIT_CODES: dict[type[SlacktideError], int] = {
     ConfigError: 2,
@@ -28,6 +40,7 @@ EXIT_CODES: dict[type[SlacktideError], int] = {
     RunsError: 6,
 }
 INTERRUPTED = 130
+_SHOWN = warnings.showwarning
 DEFECT = 1
 
 
@@ -44,7 +57,7 @@ GROUPS = {
     },
     "Compare": {
         "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",
-        "report": "Makes one HTML page of the experiment in DIR.",
+        "report": "Makes one HTML page of the experiment, or the run, in DIR.",
         "plan": "Finds how many hosts, in the mix of HOSTS, WORKLOAD needs.",
         "validate": "Says whether SIMULATED comes out as MEASURED.",
         "edge": "Delay-aware placement on the published edge testbed.",
@@ -125,8 +138,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run_command(command: click.Command, name: str, arguments: Sequence[str] | None) -> int:
     """Runs a command under the name that users know it by; the exit code is as of :func:`main`."""
     stdout = sys.stdout
+    spoken = SPOKEN.set("command")
     try:
-        command.main(arguments, prog_name=name, standalone_mode=False)
+        with warnings.catch_warnings():
+            warnings.simplefilter("default", InputWarning)
+            warnings.showwarning = _warned
+            command.main(arguments, prog_name=name, standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -142,7 +159,20 @@ def run_command(command: click.Command, name: str, arguments: Sequence[str] | No
         return 0
     except Exception as error:
         return _failed(error)
+    finally:
+        SPOKEN.reset(spoken)
     return 0
+
+
+def _warned(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, file: TextIO | None = None,
+    line: str | None = None,
+) -> None:  # fmt: skip
+    """Says what a command leaves out, in one line."""
+    if issubclass(category, InputWarning):
+        click.echo(f"slacktide: {message}", err=True)
+    else:
+        _SHOWN(message, category, filename, lineno, file, line)
 
 
 def _failed(error: Exception) -> int:

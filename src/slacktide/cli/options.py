@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -62,6 +63,11 @@ SETTING = click.option(
     "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
     help="One setting; may be repeated.",
 )  # fmt: skip
+
+
+def prints_aside(as_json: bool) -> AbstractContextManager[object]:
+    """While this is open, what a user's own code prints goes to stderr where stdout is for one JSON object."""
+    return redirect_stdout(sys.stderr) if as_json else nullcontext()
 
 
 def echo_json(value: object) -> None:

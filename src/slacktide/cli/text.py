@@ -130,6 +130,11 @@ def seconds(value: float) -> str:
     return f"{value:.1f}s" if value < 99.95 else write_duration(float(round(value)))
 
 
+def counted(value: float, one: str, many: str = "") -> str:
+    """So many of a thing: ``1 request``, ``2 requests``, ``3 passes``."""
+    return f"{count(value)} {one if value == 1 else many or one + 's'}"
+
+
 def count(value: float) -> str:
     """A number of things: ``23,201``, ``30.2 M``."""
     return f"{value / 1e6:,.1f} M" if value >= 10_000_000 else f"{value:,.0f}"

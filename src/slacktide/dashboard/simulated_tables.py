@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,8 @@ class Results:
 
     ``achieved`` is what a promise is judged by in the end, in the accounting of decisions; ``request`` is the place of
     an instance's request, ``number`` its own within that, -1 where it is the only one. ``alpha`` is of the classes that
-    say nothing of it. Hosts are those of events.
+    say nothing of it. Hosts are those of events. ``called`` is the namespace and name of each request, as the input
+    said them, the name with the request's number where several have it; ("", "") where it said nothing.
     """
 
     title: str
@@ -60,6 +62,7 @@ class Results:
     alpha: float
     end: float
     ids: Ints
+    called: tuple[tuple[str, str], ...]
     batch: NDArray[np.bool_]
     approach: Ints
     cls: Ints
@@ -83,9 +86,14 @@ class Results:
         return np.asarray((self.approach == INDEPENDENT) | ((instances == 1) & ~self.batch))
 
     def name_of(self, instance: int) -> str:
-        """What an instance is called: its request's number, and its own where the request has several."""
-        request = int(self.ids[self.request[instance]])
-        return str(request) if self.number[instance] < 0 else f"{request}-{self.number[instance]}"
+        """What an instance is called: its request's name or number, and its own number where that has several."""
+        request = int(self.request[instance])
+        name = self.called[request][1] or str(self.ids[request])
+        return name if self.number[instance] < 0 else f"{name}-{self.number[instance]}"
+
+    def namespace_of(self, instance: int) -> str:
+        """The namespace of an instance."""
+        return self.called[int(self.request[instance])][0]
 
 
 def load(folder: Path) -> Results:
@@ -111,6 +119,7 @@ def load(folder: Path) -> Results:
         alpha=float(settings["qos"]["alpha"]),
         end=float(manifest["totals"]["end"]),
         ids=ids,
+        called=_called(requests, ids),
         batch=_codes(requests, "kind", ["service", "batch"]) == 1,
         approach=_codes(requests, "approach", list(APPROACHES)),
         cls=_codes(requests, "class", names),
@@ -153,6 +162,20 @@ def _read(path: Path) -> pa.Table:
         return pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
         raise fail(path, f"a table of results ({error})") from error
+
+
+def _called(requests: pa.Table, ids: Ints) -> tuple[tuple[str, str], ...]:
+    """By request its namespace and name; of one without a name its owner's."""
+    words = {
+        name: [word or "" for word in requests[name].to_pylist()] if name in requests.column_names else [""] * len(ids)
+        for name in ("namespace", "owner", "name")
+    }
+    found = [(space, name or owner) for space, owner, name in zip(*words.values(), strict=True)]
+    often = Counter(found)
+    return tuple(
+        (space, f"{name} ({number})" if name and often[space, name] > 1 else name)
+        for (space, name), number in zip(found, ids.tolist(), strict=True)
+    )
 
 
 def _instances(requests: pa.Table, parts: pa.Table | None, accounting: str) -> dict[str, Any]:

@@ -75,7 +75,8 @@ class Simulation:
         self._promises = [Promise(one.name, one.slo, one.rank, one.margin) for one in results.classes]
         self._slo = np.array([one.slo for one in results.classes])[results.cls]
         self._margin = np.array([one.margin for one in results.classes])[results.cls]
-        self._numbers = {str(number): place for place, number in enumerate(results.ids.tolist())}
+        self._places = {("", str(number)): place for place, number in enumerate(results.ids.tolist())}
+        self._places |= {one: place for place, one in enumerate(results.called) if one[1]}
 
     def at(self, instant: float) -> View:
         """The whole state at an instant. O(events)."""
@@ -170,17 +171,18 @@ class Simulation:
     def _workloads(self, rows: Ints, stood: Standing) -> list[WorkloadRow]:
         results = self.results
         columns = zip(
-            rows.tolist(), results.ids[rows].tolist(), results.batch[rows].tolist(), results.cls[rows].tolist(),
+            rows.tolist(), results.batch[rows].tolist(), results.cls[rows].tolist(),
             self._slo[rows].tolist(), stood.delivered.tolist(), stood.left.tolist(), stood.state.tolist(),
             stood.running.tolist(), stood.waiting.tolist(), stood.preempted.tolist(), stood.over.tolist(),
             strict=True,
         )  # fmt: skip
         return [
             WorkloadRow(
-                number, "", f"request {name}", "batch" if batch else "service", cls, promised, finite(delivered),
-                finite(left), state, running, waiting, preempted, 0, over,
+                number, results.called[number][0], results.called[number][1] or f"request {results.ids[number]}",
+                "batch" if batch else "service", cls, promised, finite(delivered), finite(left), state,
+                running, waiting, preempted, 0, over,
             )
-            for number, name, batch, cls, promised, delivered, left, state, running, waiting, preempted, over in columns
+            for number, batch, cls, promised, delivered, left, state, running, waiting, preempted, over in columns
         ]  # fmt: skip
 
     def _pods(self, at: float, last: Ints, shown: NDArray[np.bool_]) -> list[PodRow]:
@@ -196,9 +198,12 @@ class Simulation:
             rows.tolist(), results.request[rows].tolist(), node.tolist(), on_host.tolist(), since.tolist(), strict=True
         )
         return [
-            PodRow(number, "", results.name_of(number), request, host, READY if placed else WAITING, began)
+            PodRow(
+                number, results.namespace_of(number), results.name_of(number), request, host,
+                READY if placed else WAITING, began,
+            )
             for number, request, host, placed, began in columns
-        ]
+        ]  # fmt: skip
 
     def _decisions(self, events: Events, at: float) -> list[DecisionRow]:
         """The last placements, and the last of those for which somebody made room."""
@@ -237,15 +242,16 @@ class Simulation:
         points: Points = list(self._lives.history(np.unique(self._lives.unit[mine]), until, samples))
         return points, self._told(mine, until)
 
-    def story(self, namespace: str, name: str, until: float) -> list[str] | None:  # noqa: ARG002  # simulations have none
-        """What happened to an instance up to an instant, a line each; None where it is not known."""
-        request, _, number = name.partition("-")
-        place = self._numbers.get(request)
+    def story(self, namespace: str, name: str, until: float) -> list[str] | None:
+        """What happened to an instance, or all of a request, up to an instant, a line each; None: it is not known."""
+        place, number = self._places.get((namespace, name)), ""
         if place is None:
+            request, _, number = name.rpartition("-")
+            place = self._places.get((namespace, request))
+        if place is None or not (number or "0").isdecimal():
             return None
         mine = np.flatnonzero(self.results.request == place)
-        if number:
-            mine = mine[self.results.number[mine] == int(number)] if number.isdecimal() else mine[:0]
+        mine = mine[self.results.number[mine] == int(number)] if number else mine
         if not len(mine):
             return None
         return [f"{clock_text(at, False)}  {text}" for at, text in self._told(mine, until)]
@@ -262,7 +268,8 @@ class Simulation:
         results, kind = self.results, events.kinds[events.kind[event]]
         who = f"{results.name_of(int(events.instance[event]))}: " if several else ""
         host = f" on {results.hosts[events.host[event]]}" if events.host[event] >= 0 else ""
-        whom = f" for {results.ids[events.by[event]]}" if events.by[event] >= 0 else ""
+        by = int(events.by[event])
+        whom = f" for {results.called[by][1] or results.ids[by]}" if by >= 0 else ""
         qos = float(events.qos[event])
         slack = "" if np.isnan(qos) else f", decided with {slack_text(finite(qos))}"
         return f"{who}{kind}{host}{whom}{slack}"

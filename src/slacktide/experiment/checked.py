@@ -12,7 +12,7 @@ from msgspec import UNSET, Meta, UnsetType, field
 from slacktide import conversion, settings_file
 from slacktide.config import Count, Instant, PresetName, SomeAmount, SomeShare, Text
 from slacktide.conversion import Name, Strict
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, remedy
 from slacktide.inputs.columns.cells import expected_name
 
 VERSION = 1
@@ -35,6 +35,7 @@ class Top(Strict, kw_only=True):
     end: Instant | UnsetType = UNSET
     intervals: SomeAmount = INTERVALS
     passes: bool = False
+    config: Text | UnsetType = UNSET
     settings: Any = None
     exclude: Any = UNSET
 
@@ -191,8 +192,8 @@ def read(path: Path, given: Mapping[str, str]) -> Node:
     for name in given:
         if name not in variables:
             listed = list(map(str, variables))
-            right = expected_name(name, listed) if listed else f"none, as {path} has no variables"
-            raise ConfigError(f"--set {name}: unknown variable, expected {right}")
+            right = expected_name(name, listed) if listed else "none: it has no variables"
+            raise ConfigError(f"variable {name}: found nothing of this name in {path}, expected {right}")
     rest = {key: value for key, value in file.values.items() if key != "variables"}
     return Node(file, (), _filled(Node(file, (), rest), variables, given))
 
@@ -226,7 +227,8 @@ def _value_of(name: str, node: Node, defaults: Mapping[str, Any], given: Mapping
     if name in given:
         return given[name]
     if defaults[name] is None:
-        node.fail(f"a value for {name}: give --set {name}=VALUE, or a default under 'variables'")
+        way = remedy(f"--set {name}=VALUE", f"{name}=VALUE")
+        node.fail(f"a value for {name}: give {way}, or a default under 'variables'")
     return defaults[name]
 
 

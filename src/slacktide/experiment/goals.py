@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, remedy
 from slacktide.experiment.run import configured
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.statistics import homeless
@@ -59,7 +59,8 @@ def goal_of(targets: Mapping[str, object], penalty: float | None, classes: Seque
     found = dict.fromkeys(names, 1.0)
     for name, said in targets.items():
         if name not in found:
-            raise ConfigError(f"target: found {name!r}, expected CLASS=SHARE with CLASS {expected_name(name, names)}")
+            form = remedy("CLASS=SHARE", "{CLASS: SHARE}")
+            raise ConfigError(f"target: found {name!r}, expected {form} with CLASS {expected_name(name, names)}")
         share = -1.0
         with suppress(ValueError):
             share = parse_share(said)  # type: ignore[arg-type]

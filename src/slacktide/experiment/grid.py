@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from slacktide import settings
+from msgspec import UNSET
+
+from slacktide import settings, settings_file
 from slacktide.config import Config, Count, Text, preset
 from slacktide.errors import ConfigError
 from slacktide.experiment import checked
@@ -23,6 +25,8 @@ from slacktide.kernels.builtin import POLICIES
 from slacktide.policy.loader import SETTINGS, available, unknown
 from slacktide.sim.startup import SHAPES
 
+OF_GRID = {"seed": "seeds", "end": "end"}
+"""Settings of the section ``simulation`` that a grid says itself, and under which key."""
 AXES = ("workload", "hosts", "policy", "seed")
 
 
@@ -64,10 +68,12 @@ class Peak:
 
 @dataclass(frozen=True, slots=True)
 class First:
-    """The first ``count`` hosts when copies of another set are lined up in proportion (``slacktide plan``)."""
+    """The first ``count`` hosts when copies of another set are lined up in proportion, those called ``before`` at the
+    beginning (``slacktide plan``)."""
 
     of: str
     count: int
+    before: tuple[str, ...] = ()
 
 
 Origin = FromFile | Generated | Share | Peak | First
@@ -115,6 +121,7 @@ class Grid:
     intervals  seconds
     passes     whether runs keep a row for each pass
     excluded   a run is left out where all that a mapping names applies to it
+    events     by host set and file of host events, the file with those of hosts in the set (``slacktide plan``)
     """
 
     workloads: Mapping[str, WorkloadEntry]
@@ -127,6 +134,7 @@ class Grid:
     passes: bool = False
     excluded: tuple[Mapping[str, tuple[Any, ...]], ...] = ()
     title: str | None = None
+    events: Mapping[tuple[str, str], str] = dataclasses.field(default_factory=dict)
 
     def seeds_of(self, workload: str) -> tuple[int, ...]:
         """The seeds of a workload's runs: the same for all policies and host sets, so that runs can be paired."""
@@ -150,8 +158,11 @@ class Grid:
         """All settings of a run."""
         entry, config = self.workloads[point.workload], self.policies[point.policy].config
         end = self.end if entry.end is None else entry.end
+        file = config.failures.file or ""
+        file = self.events.get((point.hosts, file), file)
         return dataclasses.replace(
             config,
+            failures=dataclasses.replace(config.failures, file=file or None),
             simulation=dataclasses.replace(config.simulation, seed=point.seed, end=end),
             startup=dataclasses.replace(config.startup, **entry.startup),
         )
@@ -181,9 +192,11 @@ def of(node: Node) -> Grid:
     top = node.convert(checked.Top)
     if top.version != VERSION:
         node.child("version").fail(f"{VERSION}, the version this one reads")
-    common = None if top.settings is None else node.child("settings")
-    if common is not None:  # on their own, so that their lines are named
-        _merged(preset("recommended"), common)
+    common = [] if top.config is UNSET else [_settings_file(node.child("config"))]
+    if top.settings is not None:
+        common.append(node.child("settings"))
+    for one in common:  # on their own, so that their lines are named
+        _merged(preset("recommended"), one)
     workloads = {name: _workload(one) for name, one in node.child("workloads").named("workloads")}
     places = dict(node.child("hosts").named("hosts"))
     hosts = {name: _hosts(one) for name, one in places.items()}
@@ -302,13 +315,22 @@ def _check_references(
         at = hosts[above]
 
 
-def _policy(node: Node, common: Node | None) -> PolicyEntry:
+def _settings_file(node: Node) -> Node:
+    """What a settings file says, but for what a grid says for all its runs."""
+    file = settings_file.read(node.path())
+    place, values = settings.sections_in(file)
+    if isinstance(values.get("simulation"), dict):
+        values["simulation"] = {key: value for key, value in values["simulation"].items() if key not in OF_GRID}
+    return Node(file, place, values, len(place), "[{}]")
+
+
+def _policy(node: Node, common: Sequence[Node]) -> PolicyEntry:
     keys = node.convert(checked.Policy)
     if not node.value:
         node.fail("policy, preset or settings")
     config = settings.load(None, keys.preset)
-    if common is not None:
-        config = _merged(config, common)
+    for one in common:
+        config = _merged(config, one)
     if keys.policy:
         chosen = keys.policy
         if chosen not in POLICIES and ".py:" in chosen:
@@ -336,7 +358,7 @@ def _merged(config: Config, node: Node) -> Config:
     if not isinstance(node.value, dict):
         node.fail("sections of settings ('slacktide settings' lists them)")
     simulation = node.value.get("simulation")
-    for key, right in (("seed", "seeds"), ("end", "end")):
+    for key, right in OF_GRID.items():
         if isinstance(simulation, dict) and key in simulation:
             where = node.child("simulation").child(key).where
             raise ConfigError(f"{where}: a grid says this for all its runs, under {right!r} at the top of the file")

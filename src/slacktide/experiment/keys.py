@@ -87,8 +87,9 @@ def recipe(origin: Origin, grid: Grid) -> dict[str, Any]:
         case Peak(workload, hosts, repeat, seed):
             peak_of = recipe(grid.workloads[workload].origin, grid)
             return {"peak_of": peak_of, "from": recipe(grid.hosts[hosts], grid), "repeat": repeat, "seed": seed}
-        case First(of, count):
-            return {"first": count, "of": recipe(grid.hosts[of], grid)}
+        case First(of, count, before):
+            named = {"before": list(before)} if before else {}
+            return {"first": count, "of": recipe(grid.hosts[of], grid), **named}
 
 
 def input_key(kind: str, origin: Origin, grid: Grid) -> str:
@@ -108,7 +109,7 @@ def run_keys(grid: Grid, points: Sequence[Point]) -> list[str]:
     common = digest({"schema": written, "code": code(), "intervals": grid.intervals, "passes": grid.passes})
     workloads: dict[str, str] = {}  # a grid of very many runs has few of each
     hosts: dict[str, str] = {}
-    chosen: dict[tuple[str, str], str] = {}
+    chosen: dict[tuple[str, str, str], str] = {}
     found = []
     for point in points:
         if point.workload not in workloads:
@@ -117,10 +118,10 @@ def run_keys(grid: Grid, points: Sequence[Point]) -> list[str]:
             workloads[point.workload] = digest({"of": recipe(entry.origin, grid), "grouping": grouping})
         if point.hosts not in hosts:
             hosts[point.hosts] = digest(recipe(grid.hosts[point.hosts], grid))
-        pair = (point.workload, point.policy)
-        if pair not in chosen:
-            chosen[pair] = _settings(grid.config_of(point))
-        parts = [common, workloads[point.workload], hosts[point.hosts], chosen[pair], str(point.seed)]
+        cell = (point.workload, point.policy, point.hosts if grid.events else "")
+        if cell not in chosen:
+            chosen[cell] = _settings(grid.config_of(point))
+        parts = [common, workloads[point.workload], hosts[point.hosts], chosen[cell], str(point.seed)]
         found.append(hashlib.sha256(" ".join(parts).encode()).hexdigest())
     return found
 

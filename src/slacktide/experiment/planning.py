@@ -9,9 +9,10 @@ from typing import Any
 
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.errors import ConfigError, RunsError
+from slacktide.errors import RunsError
 from slacktide.experiment import conduct, keys
 from slacktide.experiment.conduct import Executor, Listed, Watcher
+from slacktide.experiment.falling import Falling
 from slacktide.experiment.goals import Goal, Score, check_attainable, score
 from slacktide.experiment.grid import (
     First,
@@ -24,9 +25,9 @@ from slacktide.experiment.grid import (
     absolute,
     check_names,
 )
-from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, load_workload
+from slacktide.experiment.prepare import HOSTS, Inputs, classes_of, first, load_workload
 from slacktide.experiment.store import Store
-from slacktide.inputs import align, read_hosts
+from slacktide.inputs import align, read_host_events, read_hosts
 from slacktide.inputs.formats.network_file import read_network
 from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
@@ -135,6 +136,11 @@ class Plan:
     answers: list[Answer]
     mix: Hosts
     most: int
+    before: tuple[str, ...] = ()
+
+    def hosts(self, size: int) -> Hosts:
+        """Those of a size."""
+        return first(self.mix, size, self.before)
 
 
 Given = FromFile | Generated
@@ -188,6 +194,7 @@ def plan(question: Question, store: Store, executor: Executor, watcher: Watcher)
     mix = read_hosts(inputs.hosts(MIX) / HOSTS)
     for policy in question.grid.policies:
         _check(question, inputs, policy, mix)
+    falling = Falling.of(question.grid, mix)
     most = question.most or 8 * len(mix)
     start = min(len(mix), most)
     answers = [Answer(policy) for policy in question.grid.policies]
@@ -197,9 +204,8 @@ def plan(question: Question, store: Store, executor: Executor, watcher: Watcher)
         if not wanted:
             break
         watcher.expect([one for answer in answers for one in _likely(question, answer, start, most)])
-        grid = _with_sizes(
-            question.grid, {size for answer in answers for size in (*answer.does,)} | {size for _, size in wanted}
-        )
+        sizes = {size for answer in answers for size in (*answer.does,)} | {size for _, size in wanted}
+        grid = _with_sizes(question.grid, sizes, mix, falling, store)
         runs = {(answer.policy, size): _listed(grid, answer.policy, size) for answer, size in wanted}
         done += [one for some in runs.values() for one in some]
         conduct.describe(store, grid, done, question.command, None)
@@ -213,7 +219,7 @@ def plan(question: Question, store: Store, executor: Executor, watcher: Watcher)
         for answer, size in wanted:
             answer.scores[size] = [_score(store, one) for one in runs[answer.policy, size]]
             answer.does[size] = question.goal.met_by(answer.scores[size])
-    return Plan(question, answers, mix, most)
+    return Plan(question, answers, mix, most, falling.names)
 
 
 def _next(question: Question, answer: Answer, start: int, most: int) -> list[int]:
@@ -260,15 +266,15 @@ def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
     if config.delay.network is not None:
         read_network(config.delay.network, hosts)
     if config.failures.file is not None:
-        raise ConfigError(
-            f"failures.file: found {config.failures.file}, expected none: it names hosts, and a plan changes which "
-            "there are. Let them fail by chance: --set failures.uptime=exponential:86400 --set failures.file=none"
-        )
+        read_host_events(config.failures.file, hosts)
 
 
-def _with_sizes(grid: Grid, sizes: set[int]) -> Grid:
-    sets: dict[str, Any] = {name_of(size): First(MIX, size) for size in sorted(sizes)}
-    return replace(grid, hosts={MIX: grid.hosts[MIX], **sets})
+def _with_sizes(grid: Grid, sizes: set[int], mix: Hosts, falling: Falling, store: Store) -> Grid:
+    sets: dict[str, Any] = {name_of(size): First(MIX, size, falling.names) for size in sorted(sizes)}
+    events: dict[tuple[str, str], str] = {}
+    for size in sorted(sizes) if falling.files else ():
+        events |= falling.written(name_of(size), first(mix, size, falling.names), store)
+    return replace(grid, hosts={MIX: grid.hosts[MIX], **sets}, events=events)
 
 
 def _points(grid: Grid, policy: str, size: int) -> list[Point]:
@@ -294,13 +300,11 @@ def rows(found: Plan) -> dict[str, list[Any]]:
     ``fulfilment_mean``, ``penalty`` (cpu-seconds, the most of the seeds; of all classes, in row ``all`` only),
     ``penalty_mean``, ``meets`` (whether this size does).
     """
-    from slacktide.experiment.prepare import first
-
     goal, count = found.question.goal, len(found.mix)
     lines: list[dict[str, Any]] = []
     for answer in found.answers:
         for size, scores in sorted(answer.scores.items()):
-            capacity = first(found.mix, size).capacity.sum(axis=0).tolist()
+            capacity = found.hosts(size).capacity.sum(axis=0).tolist()
             about = {"policy": answer.policy, "hosts": size, "scale": size / count}
             about |= {f"capacity_{name}": one for name, one in zip(found.mix.resources, capacity, strict=True)}
             for name in scores[0].fulfilment:
@@ -355,10 +359,8 @@ def summary(found: Plan) -> dict[str, Any]:
 
 
 def _answer(found: Plan, answer: Answer) -> Mapping[str, Any]:
-    from slacktide.experiment.prepare import first
-
     hosts = answer.bracket.meets
-    capacity = None if hosts is None else first(found.mix, hosts).capacity.sum(axis=0).tolist()
+    capacity = None if hosts is None else found.hosts(hosts).capacity.sum(axis=0).tolist()
     return {
         "hosts": hosts,
         "scale": None if hosts is None else hosts / len(found.mix),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,8 @@ class Inputs:
                 needed = peak(self._read(workload))
                 resource = binding_resource(needed, population)
                 return draw_hosts(population, needed.of(resource), resource, seed, repeat=repeat, file=f"hosts {hosts}")
-            case First(of, count):
-                return first(self._above(of), count)
+            case First(of, count, before):
+                return first(self._above(of), count, before)
 
     def _above(self, name: str) -> Hosts:
         return read_hosts(self.hosts(name) / HOSTS)
@@ -170,14 +170,15 @@ def in_proportion(hosts: Hosts) -> NDArray[np.int64]:
     return shuffled[np.lexsort((first[kind], place))]
 
 
-def first(hosts: Hosts, count: int) -> Hosts:
-    """``count`` (at least 1) hosts: those of :func:`in_proportion`, over and over.
+def first(hosts: Hosts, count: int, before: Sequence[str] = ()) -> Hosts:
+    """``count`` (at least 1) hosts: those called ``before``, the others of :func:`in_proportion`, all over and over.
 
     The set of a smaller count is part of that of a larger one. The second host of a name is called ``NAME*2`` and so
     on, and all are numbered from 1.
     """
     order = in_proportion(hosts)
-    rows = np.resize(order, count)
+    named = [hosts.names.index(name) for name in before]
+    rows = np.resize(np.concatenate([np.array(named, np.int64), order[~np.isin(order, named)]]), count)
     copies = np.arange(count) // len(hosts) + 1
     names = tuple(
         hosts.names[row] if copy == 1 else f"{hosts.names[row]}*{copy}"

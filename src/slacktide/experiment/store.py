@@ -7,6 +7,7 @@ import fcntl
 import json
 import math
 import os
+import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
@@ -120,8 +121,12 @@ def check_folder(folder: Path) -> Path:
 
 @contextlib.contextmanager
 def opened(folder: Path) -> Iterator[Store]:
-    """The store in ``folder``, for this process alone. Raises :class:`OutputError`."""
+    """The store in ``folder``, for this process alone. Raises :class:`OutputError`.
+
+    What fails before it is known what is to be run leaves no folder behind that was not there.
+    """
     folder = check_folder(folder)
+    new = [one for one in (folder, *folder.parents) if not one.exists()]
     try:
         for name in (names.INPUTS, names.RUNS, names.FAILURES):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -138,7 +143,21 @@ def opened(folder: Path) -> Iterator[Store]:
         lock.write(f"process {os.getpid()} on {socket.gethostname()}\n")
         lock.flush()
         _clear(folder)
-        yield Store(folder)
+        try:
+            yield Store(folder)
+        except Exception:
+            if new and not (folder / names.ABOUT).is_file():
+                _remove(folder, new)
+            raise
+
+
+def _remove(folder: Path, new: Iterable[Path]) -> None:
+    """Removes the folder, and those above it that were made for it."""
+    with contextlib.suppress(OSError):
+        shutil.rmtree(folder)
+        for one in new:
+            if one != folder:
+                one.rmdir()
 
 
 def _is_leftover(path: Path) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.model import Requests, Workload
+from slacktide.model.request_events import lost_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,11 +26,13 @@ class Spans:
 def spans(workload: Workload) -> Spans:
     """The spans of a workload on one infinite host.
 
-    A row runs from its admission for its duration. Of a batch request with a parallelism the next row begins when
-    one completes. Where a scale event asks for fewer instances than run, the latest admitted end (docs/semantics.md,
-    'Life').
+    A row runs from its admission for its duration, and for what it lost before the run. Of a batch request with a
+    parallelism the next row begins when one completes. Where a scale event asks for fewer instances than run, the
+    latest admitted end (docs/semantics.md, 'Life').
     """
     start, end = workload.admission.copy(), workload.admission + workload.duration
+    if workload.lost is not None:
+        end += np.array([lost_in(one) for one in workload.losses])[workload.lost]
     requests, request = workload.requests, workload.request
     if requests is None or request is None:
         return Spans(start, end)

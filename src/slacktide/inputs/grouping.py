@@ -74,6 +74,8 @@ def grouping_of(
         kept = _of_manifest(Path(file))
         if kept is not None:
             group_by, kind, approach = kept["by"], kind or kept["kind"], approach or kept["approach"]
+    if group_by not in (None, *GROUPS):
+        raise ConfigError(f"group_by: found {group_by!r}, expected {expected_name(str(group_by), GROUPS)}")
     if group_by != "job":
         for name, value in (("kind", kind), ("approach", approach)):
             if value is not None:

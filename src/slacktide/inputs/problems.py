@@ -8,24 +8,21 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import SHOWN_PROBLEMS, InputError, Problem, fail
+from slacktide.errors import SHOWN_PROBLEMS, SHOWN_ROWS, InputError, Problem, fail
 
 
 class Problems:
-    """The problems of one file, or of a ``frame``: all of them counted, the first few (by line) kept."""
+    """The problems of one file, or of a ``frame``: all of them counted, the first few causes (by line) kept."""
 
     def __init__(self, file: str, *, frame: bool = False) -> None:
         self.file = file
         self.frame = frame
         self.total = 0
-        self._kept: list[Problem] = []
+        self._kept: dict[tuple[str, str, str], Problem] = {}
 
     def add(self, line: int, column: str, value: str, expected: str) -> None:
         """One problem; ``line`` counts from 1, 0 means the whole file."""
-        self.total += 1
-        self._kept.append(Problem(self.file, line, column, value, expected, self.frame))
-        if len(self._kept) > 16 * SHOWN_PROBLEMS:
-            self._shorten()
+        self.keep(Problem(self.file, line, column, value, expected, self.frame))
 
     def add_rows(
         self,
@@ -39,21 +36,30 @@ class Problems:
         count = int(np.count_nonzero(wrong))
         if count == 0:
             return
-        for row in np.flatnonzero(wrong)[:SHOWN_PROBLEMS]:
-            line = int(row) + 1 if lines is None else int(lines[row])
-            self.add(line, column, f"{values[row]}", expected)
-        self.total += max(0, count - SHOWN_PROBLEMS)
+        first, *further = (
+            (int(row) + 1 if lines is None else int(lines[row]), f"{values[row]}")
+            for row in np.flatnonzero(wrong)[: 1 + SHOWN_ROWS].tolist()
+        )
+        self.keep(Problem(self.file, first[0], column, first[1], expected, self.frame, count, tuple(further)))
 
     def raise_if_any(self) -> None:
         """Raises :class:`InputError` when anything was added."""
         if self.total:
             self._shorten()
-            raise InputError(self._kept, self.total)
+            raise InputError([*self._kept.values()], self.total)
+
+    def keep(self, found: Problem) -> None:
+        """Of one cause there is one problem, which counts."""
+        self.total += found.times
+        before = self._kept.get(found.cause)
+        self._kept[found.cause] = found if before is None else before.and_also(found)
+        if len(self._kept) > 16 * SHOWN_PROBLEMS:
+            self._shorten()
 
     def _shorten(self) -> None:
         # Stable: problems of one line stay in the order of its columns.
-        self._kept.sort(key=lambda problem: problem.line)
-        del self._kept[SHOWN_PROBLEMS:]
+        first = sorted(self._kept.values(), key=lambda problem: problem.line)[:SHOWN_PROBLEMS]
+        self._kept = {one.cause: one for one in first}
 
 
 def read_bytes(path: Path) -> bytes:

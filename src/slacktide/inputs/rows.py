@@ -14,9 +14,11 @@ from slacktide.model import Hosts, Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
 """The fields of every workload that hold one entry per row."""
-OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace", "unready")
+OPTIONAL = ("placement", "budget", "limit", "access", "resize", "lost", "grace", "unready", "label")
 """As ``COLUMNS``, where they are not ``None``."""
-TABLES = (*("classes", "terms", "resources", "placements", "budgets", "resizings", "losses", "accesses", "spells"),)
+TABLES = (
+    *("classes", "terms", "resources", "placements", "budgets", "resizings", "losses", "accesses", "spells", "labels"),
+)
 """What numbers in these columns point at."""
 
 
@@ -59,9 +61,9 @@ def select(workload: Workload, rows: NDArray[np.int64] | slice) -> Workload:
 def join(pieces: Sequence[Workload]) -> Workload:
     """One workload of the pieces' rows, one piece after the other.
 
-    The pieces, at least one, share classes, terms, resources, placements, accesses, budgets, resizings and losses, in
-    order of admission: what scale events of one piece add is admitted before the next begins. Either all have
-    ``requests``, ``placement``, ``budget``, ``resize`` or ``lost``, or none has, else :class:`ValueError` is raised.
+    The pieces, at least one, share what ``TABLES`` lists, in order of admission: what scale events of one piece add is
+    admitted before the next begins. Either all have ``requests``, ``placement``, ``budget``, ``resize`` or ``lost``, or
+    none has, else :class:`ValueError` is raised.
     """
     names = columns_of(pieces[0])
     if any(columns_of(one) != names for one in pieces):

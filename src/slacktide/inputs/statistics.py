@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, get_args
 
 import numpy as np
@@ -13,6 +13,7 @@ from slacktide.inputs.activity import spans
 from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import RuleKind
+from slacktide.model.request_events import lost_in
 
 QUANTILES = {"min": 0.0, "p10": 0.1, "p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
 
@@ -22,22 +23,23 @@ Summary = dict[str, float]
 def describe_workload(workload: Workload) -> dict[str, Any]:
     """Counts, shares (0 to 1) and quantiles of a workload, ready for JSON.
 
-    ``requests``, ``instances`` (rows), ``first``/``last`` admission (s), ``standing`` (requests admitted at the
-    first instant),
-    ``instants``, ``jobs``, ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``,
-    ``distinct_demands``, ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
+    ``requests``, ``instances`` (rows), ``first``/``last`` admission (s), ``standing`` (requests that are there at the
+    first instant, from 0 on), ``before`` (:class:`Before`, where any was there before the run), ``instants``, ``jobs``,
+    ``job_size``, ``anti_affinity`` and ``constrained`` (shares of requests), ``terms``, ``distinct_demands``,
+    ``most_frequent_demand`` (its share), ``never_complete`` (share), ``duration``
     (finite ones, s), ``demand`` by resource, and ``classes``: the same by class where it makes sense.
     Shares, quantiles and ``job_size`` are over instances. Where there are requests of several instances,
     ``kinds`` lists for each kind and approach that occurs the number of requests and of instances, quantiles
-    of the instances of a request, and the number of scale events. Where some have to do with their neighbours,
-    or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with preferences and in
-    budgets, and distinct ``placements`` and ``budgets`` that occur.
+    of the instances of a request, and the number of scale events; ``in_turn`` is :func:`in_turn`. Where some have to
+    do with their neighbours, or have budgets, ``neighbours`` counts instances with marks, with rules of each kind, with
+    preferences and in budgets, and distinct ``placements`` and ``budgets`` that occur.
     """
     constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
     sizes = np.unique(workload.job, return_counts=True)[1]
     popularity = np.bincount(_demand_codes(workload.demand))
     count = max(len(workload), 1)
-    standing = np.asarray(workload.admission == workload.admission[:1].max(initial=0.0))
+    standing = np.asarray(workload.admission <= workload.admission[:1].max(initial=0.0))
+    before = past_of(workload)
     return {
         "requests": _requests(workload, np.ones(len(workload), np.bool_)),
         "instances": len(workload),
@@ -45,6 +47,7 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
         "first": float(workload.admission[0]) if len(workload) else None,
         "last": float(workload.admission[-1]) if len(workload) else None,
         "standing": _requests(workload, standing),
+        **({} if before is None else {"before": asdict(before)}),
         "instants": int(np.count_nonzero(np.diff(workload.admission))) + bool(len(workload)),
         "jobs": len(sizes),
         "job_size": _quantiles(sizes),
@@ -61,9 +64,36 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
             }
             for index, one in enumerate(workload.classes)
         },
-        **({} if workload.requests is None else {"kinds": _kinds(workload)}),
+        **({} if workload.requests is None else {"kinds": _kinds(workload), "in_turn": in_turn(workload)}),
         **({} if workload.placement is workload.budget is None else {"neighbours": _neighbours(workload)}),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """Requests that were there before the run: how many, for how long the oldest one, seconds that all of them lost."""
+
+    requests: int
+    oldest: float
+    lost: float
+
+
+def past_of(workload: Workload) -> Before | None:
+    """Who was there before the run; None: nobody."""
+    if workload.lost is None:
+        return None
+    rows = workload.admission < 0.0
+    lost = np.array([lost_in(one) for one in workload.losses])[workload.lost[rows]]
+    return Before(_requests(workload, rows), float(-workload.admission[0]), float(lost.sum()))
+
+
+def in_turn(workload: Workload) -> int:
+    """How many batch requests run several instances one after the other, as they do if nothing is said."""
+    requests, request = workload.requests, workload.request
+    if requests is None or request is None:
+        return 0
+    several = np.bincount(request, minlength=len(requests)) > 1
+    return int(np.count_nonzero(requests.batch & several & (requests.parallelism == 1)))
 
 
 def _neighbours(workload: Workload) -> dict[str, int]:
@@ -133,7 +163,7 @@ def describe_hosts(hosts: Hosts) -> dict[str, Any]:
 def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
     """Mean active demand in equal spans of time, if nobody waited: see :func:`spans`.
 
-    Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission to the last, or to the
+    Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission from 0 on to the last, or to the
     last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
     ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
     Raises :class:`ValueError` for fewer than one bin or different resources.
@@ -165,10 +195,12 @@ class Unsatisfiable:
 
     terms      each term that no host satisfies, with the number of requests that have an instance with it
     too_large  ids of requests (of other terms) larger than every host that satisfies their term
+    called     what these are called, "" each where nothing is said
     """
 
     terms: tuple[tuple[Term, int], ...]
     too_large: NDArray[np.int64]
+    called: tuple[str, ...]
 
 
 def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
@@ -178,9 +210,14 @@ def unsatisfiable(workload: Workload, hosts: Hosts) -> Unsatisfiable:
     hopeless = np.zeros(len(workload.terms), dtype=np.bool_)
     hopeless[workload.term[nowhere]] = True
     terms = [(workload.terms[row], int(carried[row])) for row in np.flatnonzero(hopeless)]
-    if workload.requests is None or workload.request is None:
-        return Unsatisfiable(tuple(terms), workload.ids[large])
-    return Unsatisfiable(tuple(terms), workload.requests.ids[np.unique(workload.request[large])])
+    ids = workload.ids
+    if workload.requests is not None and workload.request is not None:
+        numbers, first = np.unique(workload.request[large], return_index=True)
+        ids, large = workload.requests.ids[numbers], large[first]
+    else:
+        ids = ids[large]
+    called = [""] * len(large) if workload.label is None else [str(workload.labels[n]) for n in workload.label[large]]
+    return Unsatisfiable(tuple(terms), ids, tuple(called))
 
 
 def homeless(workload: Workload, hosts: Hosts) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -271,7 +308,7 @@ def _demand_codes(demand: NDArray[np.float64]) -> NDArray[np.int64]:
 def _span(admission: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float, float]:
     if not len(admission):
         return 0.0, 1.0
-    first, last = float(admission[0]), float(admission[-1])
+    first, last = max(float(admission[0]), 0.0), float(admission[-1])
     if last > first:
         return first, last
     finite = ends[np.isfinite(ends)]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import access, affinity, instances, members, occasions
+from slacktide.inputs.columns import access, affinity, instances, labels, members, occasions
 from slacktide.inputs.columns.cells import Floats, Integers
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
@@ -29,7 +29,7 @@ LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
 
 SECONDS = "seconds, 0 or more and at most 1e15"
-SINCE = "seconds from -1e15 to 1e15"
+SINCE = "seconds from -1e15 to 1e15; below 0: there before the run"
 DURATION = "seconds above 0 and at most 1e15; inf or empty: never completes"
 AMOUNT = "an amount, 0 or more and at most 1e15"
 NUMBER = "a whole number from 0, given once"
@@ -46,10 +46,9 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         columns.terms = columns.tables["constraints"].values
     check_unique(columns.ids, lines, ids, problems)
     columns.let_go()
-    if "lost" not in columns.codes:
-        check_range(columns.admission, lines, admission, SECONDS, problems)
-    else:
-        check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
+    check_range(columns.admission, lines, admission, SINCE, problems, -LARGEST)
+    if "lost" not in columns.codes and bool((columns.admission < 0.0).any()):
+        columns.codes["lost"] = np.zeros(len(columns.ids), np.int32)  # they were there before, and lost nothing
     wrong = ~((columns.duration > 0) & ((columns.duration <= LARGEST) | np.isinf(columns.duration)))
     problems.add_rows(wrong, lines, duration, columns.duration, DURATION)  # type: ignore[arg-type]
     columns.let_go()
@@ -94,6 +93,8 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         grace=columns.grace,
         unready=columns.unready,
         spells=columns.spells,
+        label=columns.label,
+        labels=columns.labels,
     )
 
 
@@ -128,6 +129,9 @@ def _settle(columns: WorkloadColumns, problems: Problems) -> None:
     used = access.accesses(len(columns.ids), codes, numbers, tables)
     if used is not None:
         columns.access, columns.accesses = used
+    called = labels.labels(len(columns.ids), codes, tables)
+    if called is not None:
+        columns.label, columns.labels = called
     columns.codes, columns.numbers = {}, {}
 
 

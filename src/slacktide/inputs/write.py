@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import OutputError
 from slacktide.inputs.collapse import collapse
-from slacktide.inputs.columns import access
+from slacktide.inputs.columns import access, labels
 from slacktide.inputs.columns.cells import format_float
 from slacktide.inputs.columns.header import LIMIT_PREFIX, column_name
 from slacktide.inputs.columns.instances import KINDS, RequestColumns
@@ -113,7 +113,7 @@ class WorkloadParquetWriter:
             for chunk in chunks:
                 writer.append(chunk)
 
-    All pieces share classes, terms, resources, placements, budgets, resizings and losses; all have ``requests``
+    All pieces share classes, terms, resources, placements, budgets, resizings, losses and labels; all have ``requests``
     (``placement``, ``budget``, ``resize``) or none has, and a request's instances are in one piece. ``rows`` counts
     the rows of the file.
     The file appears under its name when the block ends well; after an exception (Ctrl-C too) nothing is left.
@@ -218,7 +218,14 @@ def _further_columns(workload: Workload, path: Path) -> dict[str, Any]:
     if workload.limit is not None:
         for index, resource in enumerate(workload.resources):
             columns[LIMIT_PREFIX + resource] = workload.limit[:, index]
-    return columns
+    return columns | _label_columns(workload, path)
+
+
+def _label_columns(workload: Workload, path: Path) -> dict[str, Any]:
+    if workload.label is None:
+        return {}
+    words = {name: [getattr(one, name) for one in workload.labels] for name in labels.COLUMNS}
+    return {name: _named(path, name, workload.label, said) for name, said in words.items() if any(said)}
 
 
 def _budgets(workload: Workload, path: Path) -> Sequence[Any]:

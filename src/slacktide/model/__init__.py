@@ -4,6 +4,7 @@ from slacktide.model.constraint import NO_CONSTRAINT, Constraint, Term
 from slacktide.model.disruption_limits import DisruptionLimits
 from slacktide.model.hosts import Hosts
 from slacktide.model.hours import Hours
+from slacktide.model.label import NO_LABEL, Label
 from slacktide.model.network import NO_ACCESS, Access, Image, Network
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement, Preference, Rule, Topology
 from slacktide.model.request_events import ALWAYS_READY, NEVER_RESIZED, NOTHING_LOST, Past, Resizing, Unreadiness
@@ -22,6 +23,7 @@ __all__ = [
     "NOTHING_LOST",
     "NO_ACCESS",
     "NO_CONSTRAINT",
+    "NO_LABEL",
     "NO_NEIGHBOURS",
     "Access",
     "Budget",
@@ -30,6 +32,7 @@ __all__ = [
     "Hosts",
     "Hours",
     "Image",
+    "Label",
     "Network",
     "Past",
     "PenaltyTier",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.model.constraint import NO_CONSTRAINT, Term
+from slacktide.model.label import NO_LABEL, Label
 from slacktide.model.network import NO_ACCESS, Access
 from slacktide.model.placement import NO_NEIGHBOURS, Budget, Placement
 from slacktide.model.request_events import ALWAYS_READY, NEVER_RESIZED, NOTHING_LOST, Past, Resizing, Unreadiness
@@ -74,6 +75,7 @@ class Workload:
     resize          int32    index into ``resizings``: how its demand changes; or None: nobody's does
     lost            int32    index into ``losses``: what it lost before the run; or None: nobody was admitted before
     unready         int32    index into ``spells``: when it runs and is not ready; or None: nobody is
+    label           int32    index into ``labels``: what people call it; or None: nothing is said
     grace           float64  seconds that it goes on once it is preempted, >= 0; or None: everybody goes at once
     """
 
@@ -104,6 +106,8 @@ class Workload:
     grace: NDArray[np.float64] | None = None
     unready: NDArray[np.int32] | None = None
     spells: tuple[Unreadiness, ...] = (ALWAYS_READY,)
+    label: NDArray[np.int32] | None = None
+    labels: tuple[Label, ...] = (NO_LABEL,)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -8,6 +8,7 @@ from pathlib import Path
 from slacktide import settings_file
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
+from slacktide.inputs.problems import check_readable
 from slacktide.openslo import pyrra, sloth, v1alpha
 from slacktide.openslo.openslo_documents import V1, V2ALPHA
 from slacktide.openslo.slos import Read, key_at
@@ -30,6 +31,7 @@ def read_files(paths: Iterable[Path]) -> tuple[list[Read], list[str]]:
     found: list[Read] = []
     problems: list[str] = []
     for path in paths:
+        check_readable(path)
         for one in settings_file.read_documents(path, "OpenSLO"):
             for node in _listed(Node(one, (), one.values, index="[{}]")):
                 try:

@@ -193,6 +193,15 @@ class View:
             raise ValueError(f"row {row}: has no metric, it neither waits nor runs (done: {instance['state'] == DONE})")
         return float(metric_in_queue(tb.state, row, self.now))
 
+    def ran(self, row: int) -> float:
+        """Seconds for which an instance has run so far of those that it needs to complete: useful running time that was
+        kept, without start-ups. ``workload.duration[row] - ran(row)`` remain, to whoever may know durations."""
+        instance = self.tables["instances"][row]
+        running = float(instance["running"])
+        if instance["state"] != PLACED:
+            return running
+        return running + max(0.0, self.now - float(instance["since"]) - float(instance["startup"]))
+
     def attributes(self, host: int) -> Mapping[str, str]:
         """A host's attributes."""
         return self.hosts.attributes[host]

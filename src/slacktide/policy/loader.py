@@ -28,6 +28,7 @@ from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
 from slacktide.policy.api import Policy
+from slacktide.policy.raised import not_compiled, told
 from slacktide.state.cluster import OwnCode
 
 AS_MODULE = "The file is read as a module: what it runs itself belongs under: if __name__ == '__main__':"
@@ -69,7 +70,7 @@ def _from_file(text: str, kind: str) -> Any:
         spec.loader.exec_module(module)
     except Exception as problem:
         hint = f". {AS_MODULE}" if isinstance(problem, SlacktideError) else ""
-        raise PluginError(f"{kind}: {path}: {type(problem).__name__}: {problem}{hint}") from problem
+        raise PluginError(f"{kind}: {path}: {told(problem)}{hint}") from problem
     if not hasattr(module, name):
         raise PluginError(f"{kind}: {path} has no {name!r}")
     return getattr(module, name)
@@ -84,7 +85,7 @@ def _find(text: str, kind: str) -> Any:
             try:
                 return point.load()
             except Exception as problem:
-                raise PluginError(f"{kind}: {text}: {type(problem).__name__}: {problem}") from problem
+                raise PluginError(f"{kind}: {text}: {told(problem)}") from problem
     raise ConfigError(f"policy.{SETTINGS[kind]}: {unknown(text, kind)}")
 
 
@@ -129,8 +130,7 @@ def _address(function: Callable[..., Any], kind: str, text: str, further: int) -
     try:
         compiled = own_code.score(function, further) if kind == "scores" else own_code.cost(function)
     except own_code.NumbaError as problem:
-        first = str(problem).strip().splitlines()[0]
-        raise PluginError(f"{text}: Numba cannot compile it: {first}") from problem
+        raise PluginError(f"{text}: Numba cannot compile it: {not_compiled(problem)}") from problem
     return int(compiled.address), compiled
 
 
@@ -183,7 +183,7 @@ def _instance(found: Any, config: Config) -> Policy:
             )
             found = cast(Any, found)(config) if takes else found()
         except Exception as problem:
-            raise PluginError(f"{name}: cannot be created: {type(problem).__name__}: {problem}") from problem
+            raise PluginError(f"{name}: cannot be created: {told(problem)}") from problem
     if not isinstance(found, Policy):
         raise PluginError(f"{name}: found {type(found).__name__}, expected something with decide(view, now)")
     return found

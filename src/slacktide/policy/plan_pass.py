@@ -6,6 +6,7 @@ The simulator and the live engine both make the passes of a user's own policy he
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,22 +15,41 @@ from slacktide.errors import PluginError
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.tables.schema import PLACED, WAITING
 from slacktide.policy.api import Bind, Hold, Plan, Policy, View
+from slacktide.policy.raised import told
+
+NEIGHBOURS = "near, away or spread"
 
 
-def check_types(plan: Plan, name: str) -> None:
-    """Refuse a plan whose parts are not what they should be: a user's own code is not type-checked."""
-    binds: Any = plan.binds
-    holds: Any = plan.holds
-    if not isinstance(binds, tuple) or not isinstance(holds, tuple):
-        raise PluginError(f"{name}: found a Plan of something else, expected tuples of Bind and of Hold")
-    for bind in binds:
-        if not isinstance(bind, Bind) or not isinstance(bind.victims, tuple):
-            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected a Bind with a tuple of victims")
-        if not all(map(is_whole, (bind.row, bind.host, *bind.victims))):
-            raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected whole numbers")
-    for hold in holds:
-        if not isinstance(hold, Hold) or not all(map(is_whole, _rows(hold))):
-            raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row, or of a tuple of rows")
+def checked(answer: Any, name: str) -> Plan:
+    """What a policy answered, as a plan with tuples: lists are taken as well, also one of nothing but binds.
+
+    Raises :class:`PluginError` for anything else: a user's own code is not type-checked.
+    """
+    if isinstance(answer, list | tuple):
+        answer = Plan(binds=tuple(answer))
+    if not isinstance(answer, Plan):
+        raise PluginError(f"{name}: found {type(answer).__name__}, expected a Plan, or a list of Bind")
+    binds: Any = answer.binds
+    holds: Any = answer.holds
+    if not isinstance(binds, list | tuple) or not isinstance(holds, list | tuple):
+        raise PluginError(f"{name}: found a Plan of something else, expected lists or tuples of Bind and of Hold")
+    return Plan(tuple(_bind(one, name) for one in binds), tuple(_hold(one, name) for one in holds))
+
+
+def _bind(bind: Any, name: str) -> Bind:
+    if not isinstance(bind, Bind) or not isinstance(bind.victims, list | tuple):
+        raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected a Bind with a list or tuple of victims")
+    if not all(map(is_whole, (bind.row, bind.host, *bind.victims))):
+        raise PluginError(f"{name}: found {bind!r} in Plan.binds, expected whole numbers")
+    return replace(bind, victims=tuple(bind.victims))
+
+
+def _hold(hold: Any, name: str) -> Hold:
+    rows: Any = hold.row if isinstance(hold, Hold) else None
+    several = isinstance(rows, list | tuple)
+    if not isinstance(hold, Hold) or not all(map(is_whole, rows if several else (rows,))):
+        raise PluginError(f"{name}: found {hold!r} in Plan.holds, expected a Hold of a row, or of a tuple of rows")
+    return replace(hold, row=tuple(rows)) if several else hold
 
 
 def is_whole(value: Any) -> bool:
@@ -37,13 +57,31 @@ def is_whole(value: Any) -> bool:
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
 
 
-def _any_placed_now(view: View, bind: Bind) -> bool:
-    slots = view.tables["slots"][bind.host]
-    return bool(np.isin(slots["row"][slots["batch"] == view.tables.control["batch"]], bind.victims).any())
+def _why_not(view: View, row: int, host: int) -> str:
+    """Why an instance may not be on a host, as far as it is about who is there already: in words."""
+    tb = view.tables
+    kind = tb["kinds"][tb["instances"]["kind"][row]]
+    if tb["hosts"]["down"][host]:
+        return "it is down"
+    if not view.masks.of_term(tb, int(kind["term"]))[host]:
+        return "its attributes do not satisfy the constraints"
+    there = view.running(host)
+    siblings = np.intersect1d(view.masks.of_job(tb, int(kind["job"])), there) if kind["job"] >= 0 else there[:0]
+    if len(siblings):
+        return f"{_said(view, host, siblings)} of the same job, which row {row} must not be beside"
+    now = [int(one) for one in there if _placed_now(view, host, int(one))]
+    placed = f" with row {', '.join(map(str, now))} on it, placed by this plan" if now else ""
+    return f"the rules of row {row} about its neighbours ({NEIGHBOURS}) do not hold there{placed}"
 
 
-def _rows(hold: Hold) -> tuple[Any, ...]:
-    return hold.row if isinstance(hold.row, tuple) else (hold.row,)
+def _said(view: View, host: int, rows: Any) -> str:
+    row = int(rows[0])
+    return f"row {row}{', placed by this plan,' if _placed_now(view, host, row) else ''} is there,"
+
+
+def _placed_now(view: View, host: int, row: int) -> bool:
+    slots = view.tables["slots"][host]
+    return bool(((slots["row"] == row) & (slots["batch"] == view.tables.control["batch"])).any())
 
 
 def check_bind(view: View, bind: Bind, name: str) -> None:
@@ -60,7 +98,7 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
         refuse(f"host {bind.host}", f"0 to {len(view.hosts) - 1}")
     if len(set(bind.victims)) != len(bind.victims):
         refuse("a victim named twice", "each once")
-    if bind.victims and _any_placed_now(view, bind):
+    if any(_placed_now(view, bind.host, row) for row in bind.victims):
         refuse("a victim placed in this very pass", "instances that ran before it")
     for v in bind.victims:
         if not 0 <= v < len(requests) or requests[v]["state"] != PLACED or requests[v]["host"] != bind.host:
@@ -68,7 +106,10 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
     if bind.victims and (protected := view.spared(bind.host, bind.victims)) >= 0:
         refuse(f"victim {protected}", "victims that their budgets and the least running time give up")
     if not view.allowed(bind.row)[bind.host]:
-        refuse(f"host {bind.host} not allowed", "a host of view.allowed(row)")
+        refuse(
+            f"host {bind.host} not allowed: {_why_not(view, bind.row, bind.host)}",
+            "a host of view.allowed(row), which says how it was before this plan",
+        )
     room = tb["free"][bind.host].copy()
     kinds = tb["kinds"]
     for row in bind.victims:
@@ -80,13 +121,10 @@ def check_bind(view: View, bind: Bind, name: str) -> None:
 def decided(policy: Policy, view: View, name: str) -> Plan:
     """The plan of a user's own policy, called ``name`` in errors. Raises :class:`PluginError` where it has none."""
     try:
-        plan = policy.decide(view, view.now)
+        answer = policy.decide(view, view.now)
     except Exception as problem:
-        raise PluginError(f"{name}: at {view.now:g} s: {type(problem).__name__}: {problem}") from problem
-    if not isinstance(plan, Plan):
-        raise PluginError(f"{name}: found {type(plan).__name__}, expected a Plan")
-    check_types(plan, name)
-    return plan
+        raise PluginError(f"{name}: at {view.now:g} s: {told(problem)}") from problem
+    return checked(answer, name)
 
 
 def carry_out(plan: Plan, view: View, grow: Callable[[int], bool], name: str) -> None:

@@ -82,9 +82,9 @@ def _tiles(axes: Any, found: Rows, scene: Scene, sheet: Sheet, several: bool) ->
             _price(axes, len(scene.classes) + 0.12 + number, place, row[name], most[name], look.colour)
         place += 1.0
     axes.set(xlim=(left, columns + 0.12), ylim=(place + 0.05, -0.1))
-    heads = [f"{label(name, 12)}\n{scene.slos[name]:g} promised" for name in scene.classes]
-    if sheet.slim:
-        heads = [f"{label(name, 9)}\n{scene.slos[name]:g}" for name in scene.classes]
+    room = max(9 if sheet.slim else 12, (sheet.letters - names) // columns - 1)
+    promised = "" if sheet.slim else " promised"
+    heads = [f"{label(name, room)}\n{scene.slos[name]:g}{promised}" for name in scene.classes]
     at = [0.48 + column for column in range(len(scene.classes))]
     at += [len(scene.classes) + 0.6 + number for number in range(len(PRICES))]
     prices = [one.replace("cpu-seconds", "cpu-s").replace("preemptions", "preempt.") if sheet.slim else one

@@ -89,9 +89,10 @@ def violins(table: Any, scene: Scene) -> Figure:
     def draw(sheet: Sheet, shown: list[list[Place]] = places) -> Any:
         with style(sheet):
             made = panels(sheet, shown, height=2.2, share=(False, False))
+            room = max(8, sheet.letters // (2 * made.columns) - 2)
             for axes, (name, one) in made:
                 _violins(axes, of_panel(rows, (name, one)), scene, scene.slos[name], sheet)
-                axes.set_title(f"{label(name, 14)}, {label(one, 14)}")
+                axes.set_title(f"{label(name, room)}, {label(one, room)}")
             for axes in made.first:
                 axes.set_ylabel("deficit")
             legend(sheet, made.figure, policy_handles(scene))

@@ -13,6 +13,7 @@ from slacktide.reporting.gather import (
     REQUESTS,
     Member,
     at_once,
+    called,
     check_numbers,
     members,
     resources_of,
@@ -20,8 +21,9 @@ from slacktide.reporting.gather import (
     table_of,
     told,
 )
+from slacktide.reporting.least import Least
 from slacktide.reporting.verdict import Verdict, amount, verdict
-from slacktide.results.experiment import Experiment, read
+from slacktide.results.experiment import Experiment, read_or_run
 
 SERIES = (*reduce.SHOWN, "runs")
 SHOWN_PAIRS = 4
@@ -41,13 +43,14 @@ class Report:
     windows: Rows
     capacities: Rows
     requests: Rows
+    least: Rows
     answer: Figure
     figures: list[Figure]
 
 
 def assemble(folder: Path, announce: Announce = lambda _: None) -> Report:
-    """Reads the experiment in ``folder`` and draws. Raises :class:`InputError` for what is not one."""
-    return drawn_of(read(folder), announce)
+    """Reads the experiment, or the one run, in ``folder`` and draws. Raises :class:`InputError` for what is not one."""
+    return drawn_of(read_or_run(folder), announce)
 
 
 def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Report:
@@ -55,7 +58,7 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     found = members(experiment)
     scene = scene_of(found, experiment)
     resources = resources_of(found[0])
-    kept, missed = reduce.Availabilities(scene), as_published.Violins()
+    kept, missed, least = reduce.Availabilities(scene), as_published.Violins(), Least()
     rows: Rows = []
     over_windows: Rows = []
     demand: Rows = []
@@ -64,11 +67,12 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
         announce(f"{number + 1} of {len(found)} runs read")
         first = not any(row["workload"] == member.run.workload for row in counted)
         amounts = [*(f"demand_{one}" for one in resources), *at_once(member)] if first else []
-        table = table_of(member, REQUESTS, [*scores.NEEDED, *member.judged, *amounts])
+        table = table_of(member, REQUESTS, ["id", *called(member), *scores.NEEDED, *member.judged, *amounts])
         with told(member, REQUESTS):
             check_numbers(table, [member.availability, *(name for name in amounts if name.startswith("demand_"))])
             kept.add(member, table)
             missed.add(member, table)
+            least.add(member, table)
             mine = scores.of_run(member, table)
             rows += mine
         over_windows += windows.of_run(member)
@@ -95,7 +99,7 @@ def drawn_of(experiment: Experiment, announce: Announce = lambda _: None) -> Rep
     across = over_time.demand(scores.table(demand), scores.table(limits), scene)
     figures = [across, *noted[:1], *_paired(found, shown, said.judged), *noted[1:]]
     whole = replace(answer.answer(rows, shown), notes=note)
-    return Report(experiment, found, scene, said, rows, came_to, limits, counted, whole, figures)
+    return Report(experiment, found, scene, said, rows, came_to, limits, counted, least.rows(), whole, figures)
 
 
 def _empty(names: list[str]) -> Any:

@@ -15,7 +15,7 @@ from slacktide.model import ServiceClass
 from slacktide.reporting import export, page, scores
 from slacktide.reporting.assemble import SHOWN_PAIRS, Report
 from slacktide.reporting.figure import Figure, Rows, where
-from slacktide.results.experiment import ABOUT, GRID
+from slacktide.results.experiment import ABOUT, GRID, MANIFEST
 
 CONTENTS = {
     "verdict": "Verdict",
@@ -61,12 +61,18 @@ def content(report: Report, files: dict[str, bytes] | None = None) -> dict[str, 
             scores.table(scores.outcome(report.scores, scene)),
         ),
         "windows": _windows(report.windows),
+        "least": _least(report.least),
         "compared": _compared(report),
         "remarks": _remarks(report),
         "answer": _figure(report.answer, files),
         "figures": [_figure(one, files) for one in report.figures],
         "cite": _cite(report),
     }  # fmt: skip
+
+
+def counted(count: int, one: str) -> str:
+    """``1 run``, ``2 runs``."""
+    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
 def identity(report: Report) -> str:
@@ -135,6 +141,12 @@ def _windows(came_to: Rows) -> page.Table | None:
     ]
     caption = "Promises over windows: the worst window, the share of windows kept, the longest outage in one piece"
     return page.table("promised-windows", caption, scores.table(rows))
+
+
+def _least(rows: Rows) -> page.Table | None:
+    """Requests that missed their promise by most; None where all kept it."""
+    caption = "Requests that got least of what they were promised (requests.parquet of a run has all)"
+    return page.table("least", caption, scores.table(rows)) if rows else None
 
 
 def _compared(report: Report) -> list[page.Table]:
@@ -301,8 +313,8 @@ def _cite(report: Report) -> dict[str, Any]:
     return {
         "text": (
             f"Cite as: slacktide {experiment.versions.get('slacktide', __version__)}, experiment {name[:12]}, {date}, "
-            f"{len(report.found)} runs. The hash covers workloads, hosts, settings, seeds and the version of the "
-            "simulator; equal runs give equal results to the bit."
+            f"{counted(len(report.found), 'run')}. The hash covers workloads, hosts, settings, seeds and the version "
+            "of the simulator; equal runs give equal results to the bit."
         ),
         "table": page.table("citation", "What identifies this experiment", scores.table(rows)),
         "commands": f"{made}\n{shlex.join(['slacktide', 'report', folder, '--out', 'report.html'])}",
@@ -318,11 +330,15 @@ def _seeds(report: Report) -> str:
 
 def created(report: Report) -> str:
     """The day on which the experiment was begun (UTC): what experiment.json says, else the file's own date."""
-    said, path = report.experiment.created, report.experiment.folder / ABOUT
+    said, folder = report.experiment.created, report.experiment.folder
+    path = next(one for one in (folder / ABOUT, folder / MANIFEST) if one.is_file())
     return said[:10] if said else datetime.fromtimestamp(path.stat().st_mtime, UTC).strftime("%Y-%m-%d")
 
 
-def _grid(report: Report) -> str:
+def _grid(report: Report) -> str | None:
+    """The grid as it was given, or as it was resolved; None: one run by itself has none."""
+    if not report.experiment.grid:
+        return None
     path = report.experiment.folder / GRID
     if path.is_file():
         return path.read_text(encoding="utf-8", errors="replace")

@@ -171,7 +171,14 @@ def at_once(member: Member) -> tuple[str, ...]:
     return AT_ONCE if set(AT_ONCE) <= set(_columns_of(member)) else ()
 
 
+def called(member: Member) -> list[str]:
+    """The columns that say what people call requests, as far as the table of requests has them."""
+    found = _columns_of(member)
+    return [name for name in CALLED if name in found]
+
+
 AT_ONCE = ("instances", "parallelism")
+CALLED = ("namespace", "owner", "name")
 
 
 def _columns_of(member: Member) -> list[str]:

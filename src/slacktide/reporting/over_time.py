@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any
 
 from slacktide.drawing import Sheet, label, legend, panels, style
+from slacktide.errors import remedy
 from slacktide.palette import GROUND, TEXT
 from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
 
@@ -235,7 +236,7 @@ def policy_handles(scene: Scene, *, marks: bool = True) -> list[Any]:
 
 def _highest(rows: Rows, column: str, axis: str, scene: Scene) -> str:
     if not rows:
-        return "No run tells it: runs need intervals (--intervals 10m; in Python intervals=600)."
+        return f"No run tells it: runs need intervals ({remedy('--intervals 10m', 'intervals=600')})."
     said = []
     scale, unit = clock(max(row["time"] for row in rows))
     for policy in scene.policies:

@@ -163,7 +163,7 @@ def demand(table: Any, member: Member, resources: Sequence[str]) -> Rows:
     """
     table, part = _in_waves(table)
     admission, duration = numbers(table, "admission"), numbers(table, "duration")
-    start = float(admission.min()) if len(admission) else 0.0
+    start = max(float(admission.min()), 0.0) if len(admission) else 0.0  # who was there before is there from then on
     step = MINUTE * max(1, int(np.ceil((member.end - start) / MINUTE / SERIES_POINTS)))
     times = np.arange(np.ceil(start / step) * step, member.end + SLO_TOLERANCE, step)
     times = times if len(times) else np.array([member.end])

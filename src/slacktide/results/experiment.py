@@ -14,6 +14,7 @@ Here it is read; it is written by ``slacktide.experiment``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from slacktide.errors import fail
+from slacktide.results.manifest import FORMAT as RESULTS
+from slacktide.results.manifest import SCHEMA_VERSION as RESULTS_VERSION
 
 FORMAT = "slacktide-experiment"
 SCHEMA_VERSION = 1
@@ -33,6 +36,10 @@ ABOUT, GRID, INPUTS, RUNS, FAILURES, TIMES = (
     "failures",
     "times.jsonl",
 )
+
+
+MANIFEST = "manifest.json"
+"""What says of a folder that it is a run's results."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +139,31 @@ def read(folder: Path | str) -> Experiment:
         return Experiment(folder, grid, runs, [str(one) for one in about["command"]], versions, began)
     except (KeyError, TypeError, ValueError) as error:
         raise fail(path, f"what 'slacktide experiment run' writes ({type(error).__name__}: {error})") from error
+
+
+def read_or_run(folder: Path | str) -> Experiment:
+    """The experiment in ``folder``, or the one run that ``slacktide simulate --out`` left there as one.
+
+    Its workload and hosts are called as their files. Raises :class:`InputError` for a folder that holds neither.
+    """
+    folder = Path(folder)
+    if (folder / ABOUT).is_file() or not (folder / MANIFEST).is_file():
+        return read(folder)
+    path = folder / MANIFEST
+    about = _mapping(path, "what 'slacktide simulate --out' writes")
+    found = (about.get("format"), about.get("schema_version"))
+    if found != (RESULTS, RESULTS_VERSION):
+        raise fail(path, f"format {RESULTS}, schema_version {RESULTS_VERSION}", value=f"{found[0]}, {found[1]}")
+    try:
+        policy, files = str(about["configuration"]["policy"]["name"]), [Path(one).name for one in about["inputs"]]
+        workload, hosts = files[:2] if len(files) > 1 else ("workload", "hosts")
+        known = json.dumps([about["inputs"], about["configuration"], about["slacktide"]], sort_keys=True)
+        key = hashlib.sha256(known.encode()).hexdigest()
+        versions = {"slacktide": str(about["slacktide"]), "python": str(about["python"]), **about["libraries"]}
+        run = Run(key, workload, hosts, policy, int(about["seed"]), folder, None)
+        return Experiment(folder, {}, [run], [str(one) for one in about["command"]], versions)
+    except (KeyError, TypeError, ValueError) as error:
+        raise fail(path, f"what 'slacktide simulate --out' writes ({type(error).__name__}: {error})") from error
 
 
 def _run(folder: Path, key: str, workload: str, hosts: str, policy: str, seed: int) -> Run:

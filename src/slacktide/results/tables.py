@@ -81,6 +81,7 @@ def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -
     """
     slos = np.array([one.slo for one in workload.classes])
     names = [one.name for one in workload.classes]
+    called = _called_together(workload)
 
     def batch(part: slice) -> dict[str, Any]:
         rows = columns["row" if workload.requests is None else "first"][part]
@@ -88,6 +89,7 @@ def request_rows(workload: Workload, columns: Columns, accounting: Accounting) -
         achieved = _achieved(columns, part)
         return {
             **_identity(workload, columns, part),
+            **{name: _named(codes[columns["row"][part]], words) for name, (words, codes) in called.items()},
             "class": _named(code, names),
             "admission": workload.admission[rows],
             "completion": arrow.nullable(columns["completed"][part]),
@@ -113,6 +115,7 @@ def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) 
         raise ValueError("workload.requests: found none, expected requests; instances have no table of their own then")
     slos = np.array([one.slo for one in workload.classes])
     whose, ids, numbers = workload.request, workload.requests.ids, instance_numbers(workload)
+    called = _called(workload)
 
     def batch(part: slice) -> dict[str, Any]:
         rows = columns["row"][part]
@@ -121,6 +124,7 @@ def instance_rows(workload: Workload, columns: Columns, accounting: Accounting) 
             "request": ids[whose[rows]],
             "instance": numbers[rows],
             "id": workload.ids[rows],
+            **{name: _named(codes[rows], words) for name, (words, codes) in called.items()},
             "admission": columns["admission"][part],
             "completion": arrow.nullable(columns["completed"][part]),
             "removed": arrow.nullable(columns["removed"][part]),
@@ -219,6 +223,35 @@ def _identity(workload: Workload, columns: Columns, part: slice) -> dict[str, An
         "instances": instances,
         "parallelism": _at_once(workload, rows),
     }
+
+
+def _called(workload: Workload) -> dict[str, tuple[list[str], NDArray[np.int32]]]:
+    """What people call rows, where the input said it: words, and each row's place among them, -1: none."""
+    if workload.label is None:
+        return {}
+    found = {}
+    for name in ("namespace", "owner", "name"):
+        of = [getattr(one, name) for one in workload.labels]
+        words = [word for word in dict.fromkeys(of) if word]
+        places = {word: place for place, word in enumerate(words)}
+        codes = np.array([places.get(word, -1) for word in of], np.int32)
+        if words:
+            found[name] = words, codes[workload.label]
+    return found
+
+
+def _called_together(workload: Workload) -> dict[str, tuple[list[str], NDArray[np.int32]]]:
+    """The same of requests: what all instances of one are called."""
+    found = _called(workload)
+    if workload.request is None or workload.requests is None:
+        return found
+    count = len(workload.requests)
+    for name, (words, codes) in found.items():
+        least, most = np.full(count, len(words), np.int32), np.full(count, -1, np.int32)
+        np.minimum.at(least, workload.request, codes)
+        np.maximum.at(most, workload.request, codes)
+        found[name] = words, np.where(least == most, most, np.int32(-1))
+    return found
 
 
 def _at_once(workload: Workload, rows: NDArray[np.int64]) -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.config import Config
-from slacktide.errors import ConfigError, PluginError
+from slacktide.errors import ConfigError, PluginError, remedy
 from slacktide.inputs.formats.network_file import read_network
 from slacktide.kernels.drive import event_loop, instance_ledger, scheduling_pass
 from slacktide.kernels.feasible import host_slots
@@ -76,7 +76,8 @@ def check_end(workload: Workload, config: Config) -> None:
     """Raises :class:`ConfigError` where nothing says when a run ends whose requests never complete."""
     if config.simulation.end is None and len(workload) and math.isinf(float(workload.duration.max())):
         raise ConfigError(
-            "simulation.end: found none, expected when to stop, because some requests never complete: add --end 3600"
+            "simulation.end: found none, expected when to stop, because some requests never complete: add "
+            + remedy("--end 3600", 'end="1h"')
         )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from slacktide.config import Config
-from slacktide.errors import ConfigError, fail
+from slacktide.errors import ConfigError, fail, remedy
 from slacktide.inputs import read_host_events
 from slacktide.kernels.tables import schema
 from slacktide.model import Hosts, Workload
@@ -58,7 +58,7 @@ def host_events(config: Config, hosts: Hosts) -> HostEvents:
         return no_events(len(hosts.resources))
     end = config.simulation.end
     if end is None:
-        raise ConfigError("failures.uptime: drawn failures need simulation.end")
+        raise ConfigError("failures.uptime: drawn failures need an end: add " + remedy("--end 3600", 'end="1h"'))
     up, down = delays(failures.uptime, "failures.uptime"), delays(failures.downtime, "failures.downtime")
     expected = end * len(hosts) / max(float(up.mean() + down.mean()), 1e-9)
     if expected > MOST:

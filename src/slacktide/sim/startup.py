@@ -9,7 +9,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, fail
 from slacktide.inputs import read_delays
 
 STEPS = 4096
@@ -18,7 +18,8 @@ STEPS = 4096
 LONGEST = 1e9
 """Seconds; longer start-ups are mistakes."""
 
-EXPECTED = "constant:S, uniform:A,B, normal:MEAN,SD, lognormal:MEDIAN,SIGMA, exponential:MEAN, or a file"
+SHAPED = "constant:S, uniform:A,B, normal:MEAN,SD, lognormal:MEDIAN,SIGMA or exponential:MEAN"
+EXPECTED = f"{SHAPED}, or a file"
 
 
 def _constant(value: float, _u: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -54,12 +55,14 @@ SHAPES: dict[str, tuple[int, Callable[..., NDArray[np.float64]]]] = {
 def delays(text: str, setting: str) -> NDArray[np.float64]:
     """The table of delays, seconds, that ``text`` describes; negative ones become 0.
 
-    Raises :class:`ConfigError` naming the setting, and InputError for a broken file.
+    Raises :class:`ConfigError` naming the setting, and InputError for a file that is broken or not there.
     """
     name, colon, rest = text.partition(":")
     if name not in SHAPES or not colon:
         if Path(text).exists():
             return read_delays(Path(text))
+        if not colon and Path(text).suffix[1:2].isalpha():
+            raise fail(text, f"an existing file, or {SHAPED}", column=setting, value="no such file")
         raise ConfigError(f"{setting}: found {text!r}, expected {EXPECTED}")
     arity, quantiles = SHAPES[name]
     try:

@@ -206,5 +206,5 @@ def test_an_image_of_some_size_needs_hosts_with_bandwidth(tmp_path: Path) -> Non
 
 
 def test_a_network_file_that_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"none\.yaml: No such file or directory, expected a readable network file"):
+    with pytest.raises(InputError, match=r"none\.yaml: found 'no such file', expected an existing file"):
         read_network(tmp_path / "none.yaml")

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from reference.readers import rows_of
-from slacktide.errors import InputError, OutputError
+from slacktide.errors import InputError, InputWarning, OutputError
 from slacktide.inputs import (
     WorkloadParquetWriter,
     align,
@@ -27,7 +28,7 @@ from slacktide.inputs import (
 from slacktide.inputs.columns.affinity_text import format_counted
 from slacktide.inputs.columns.terms import format_attributes, format_term, parse_attributes, parse_term
 from slacktide.inputs.rows import join, select
-from slacktide.model import Constraint, Hosts, Term, Workload
+from slacktide.model import Constraint, Hosts, Label, ServiceClass, Term, Workload
 from slacktide.model.host_events import EVENT_KINDS
 
 HEADER = "id,admission,duration,cpu,memory,class,job,anti_affinity,constraints"
@@ -119,7 +120,7 @@ def test_parquet_means_the_same(tmp_path: Path) -> None:
         ("1,0.5", "1.0,0.5", "id"),
         ("1,0.5", "1_0,0.5", "id"),
         ("1,0.5", ",0.5", "id"),
-        ("0.5,60", "-0.5,60", "admission"),
+        ("0.5,60", "-2e15,60", "admission"),
         ("0.5,60", "nan,60", "admission"),
         ("0.5,60", "inf,60", "admission"),
         ("0.5,60", ",60", "admission"),
@@ -158,10 +159,38 @@ def test_the_nearest_right_name_is_offered(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [HEADER.replace("cpu", "id"), HEADER + ",extra", HEADER + ",resource:cpu", "id,class"]
+    "header", [HEADER.replace("cpu", "id"), HEADER + ",anti_afinity", HEADER + ",resource:cpu", "id,class"]
 )
 def test_a_header_that_does_not_fit_is_refused(tmp_path: Path, header: str) -> None:
     assert failure(write(tmp_path, f"{header}\n{ROW}\n")).problems[0].line == 1
+
+
+def named(classes: list[str]) -> str:
+    rows = [f"{number},0,60,1,1,{name}" for number, name in enumerate(classes)]
+    return "\n".join(["id,admission,duration,cpu,memory,class", *rows])
+
+
+def test_a_cause_is_said_once_and_whoever_has_own_classes_is_told_where_they_stand(tmp_path: Path) -> None:
+    error = failure(write(tmp_path, named(["web", "db", "db", "web"] * 75)))
+    assert error.total == 300
+    (line,) = str(error).splitlines()
+    assert line.endswith(
+        ":2: class: found 'web', expected one of gold, silver, bronze; classes of your own stand in a settings file "
+        "(--config FILE, in a grid config: FILE) (300 times; also lines 3 'db', 4, 5 'web', ...)"
+    )
+
+
+def test_who_has_own_classes_already_is_only_told_their_names(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_workload(write(tmp_path, named(["web", "db"])), classes=[ServiceClass("web", 0.9, 1)])
+    assert str(caught.value).endswith(":3: class: found 'db', expected one of web")
+
+
+def test_of_many_causes_ten_are_told_and_all_counted(tmp_path: Path) -> None:
+    unknown = ",".join(f"limit:x{number}" for number in range(12))
+    error = failure(write(tmp_path, f"id,admission,duration,cpu,memory,class,{unknown}\n"))
+    assert (error.total, len(error.problems)) == (12, 10)
+    assert str(error).endswith("... and 2 more (12 problems in all)")
 
 
 def test_lines_are_counted_through_quoted_line_breaks_and_empty_lines(tmp_path: Path) -> None:
@@ -182,7 +211,7 @@ def test_csv_without_rows_or_cut_off_is_refused(tmp_path: Path, text: str) -> No
         ({"id": [1, None]}, "id"),
         ({"id": [1.0, 2.0]}, "id"),
         ({"id": ["1", "2"]}, "id"),
-        ({"admission": [0.0, -1.0]}, "admission"),
+        ({"admission": [0.0, -2e15]}, "admission"),
         ({"admission": [0.0, float("nan")]}, "admission"),
         ({"admission": [0.0, None]}, "admission"),
         ({"duration": [1.0, 0.0]}, "duration"),
@@ -195,7 +224,7 @@ def test_csv_without_rows_or_cut_off_is_refused(tmp_path: Path, text: str) -> No
         ({"class": [1, 2]}, "class"),
         ({"anti_affinity": ["yes", "no"]}, "anti_affinity"),
         ({"constraints": ["", "a ~ b"]}, "constraints"),
-        ({"surprise": [1, 2]}, "surprise"),
+        ({"constraint": ["", ""]}, "constraint"),
         ({"cpu": None}, "cpu"),
     ],
 )
@@ -228,6 +257,37 @@ def test_many_row_groups_are_read_in_order_and_lines_counted_through(tmp_path: P
     assert workload.terms[workload.term[279_999]].constraints == (Constraint("k", "==", "999"),)
     assert len(workload.terms) == 1001
     assert workload.service_class[:4].tolist() == [0, 2, 0, 2]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_names_go_through_and_further_columns_stay_behind_in_one_line(tmp_path: Path, suffix: str) -> None:
+    table = pa.table(columns(name=["web", ""], namespace=["shop", "shop"], team=["a", "b"], **{"cost center": [7, 8]}))
+    path = tmp_path / f"w.{suffix}"
+    if suffix == "csv":
+        pacsv.write_csv(table, path)
+    else:
+        pq.write_table(table, path)
+    with pytest.warns(InputWarning, match=r"w\.\w+: 2 further columns stay behind: team, cost center$"):
+        found = read_workload(path)
+    assert found.label is not None
+    assert [found.labels[code] for code in found.label.tolist()] == [Label("shop", "", "web"), Label("shop")]
+    write_workload(found, again := tmp_path / f"again.{suffix}")
+    other = read_workload(again)  # all columns of which are read
+    assert other.label is not None
+    assert [other.labels[code] for code in other.label.tolist()] == [Label("shop", "", "web"), Label("shop")]
+
+
+def test_names_may_be_numbers(tmp_path: Path) -> None:
+    pq.write_table(pa.table(columns(name=[7, 8])), path := tmp_path / "w.parquet")
+    found = read_workload(path)
+    assert found.label is not None
+    assert [found.labels[code].name for code in found.label.tolist()] == ["7", "8"]
+
+
+def test_a_column_of_hosts_that_nothing_reads_stays_behind(tmp_path: Path) -> None:
+    path = write(tmp_path, "id,name,cpu,memory,rack\n1,a,8,8,r1\n", "h.csv")
+    with pytest.warns(InputWarning, match="1 further column stays behind: rack"):
+        assert read_hosts(path).names == ("a",)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])

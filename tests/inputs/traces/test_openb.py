@@ -46,9 +46,10 @@ def small(tmp_path: Path) -> Path:
 def test_pods_become_requests(small: Path) -> None:
     found = convert("openb", [small / "pods.csv", small / "nodes.csv"], small / "out", capacity="all")
     assert rows(small / "out") == [
-        {"id": 0, "admission": 0, "cpu": 12, "memory": 16, "resource:gpu": 1, "class": "gold"},
+        {"id": 0, "name": "p0", "admission": 0, "cpu": 12, "memory": 16, "resource:gpu": 1, "class": "gold"},
         {
             "id": 1,
+            "name": "p1",
             "admission": 20,
             "duration": 60,
             "cpu": 6,
@@ -59,6 +60,7 @@ def test_pods_become_requests(small: Path) -> None:
         },
         {
             "id": 2,
+            "name": "p2",
             "admission": 20,
             "duration": 60,
             "cpu": 6,
@@ -67,7 +69,16 @@ def test_pods_become_requests(small: Path) -> None:
             "class": "silver",
             "constraints": "model /= V100M16",
         },
-        {"id": 3, "admission": 30, "duration": 30, "cpu": 6, "memory": 1, "resource:gpu": 0, "class": "gold"},
+        {
+            "id": 3,
+            "name": "p3",
+            "admission": 30,
+            "duration": 30,
+            "cpu": 6,
+            "memory": 1,
+            "resource:gpu": 0,
+            "class": "gold",
+        },
     ]
     assert left_out(found) == {
         "pods that never ran": 1,

@@ -1,4 +1,4 @@
-"""``slacktide explain pod``: why a pod is where it is, why it waits, why it was preempted."""
+"""``slacktide explain``: why a pod is where it is, why it waits, why it was preempted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import click
 
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
 from slacktide.cli.shell import completing
-from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.kube.client.http import Connection
@@ -19,13 +18,8 @@ ADDRESS = "https://127.0.0.1:10359"
 SHOWN_EVENTS = 10
 
 
-@click.group(cls=HelpfulGroup)
-def explain() -> None:
-    """Says why a pod is where it is, waits, or was preempted."""
-
-
-@explain.command("pod")
-@click.argument("name", shell_complete=completing.pods)
+@click.command()
+@click.argument("name", metavar="POD", shell_complete=completing.pods)
 @click.option(
     "-n", "--namespace", shell_complete=completing.namespaces, help="The pod's namespace.  [default: the context's]"
 )
@@ -36,14 +30,14 @@ def explain() -> None:
 )
 @asking_a_scheduler
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
-def pod(
+def explain(
     name: str,
     namespace: str | None,
     address: str | None,
     trust: Trust,
     as_json: bool,
 ) -> None:
-    """Explains a pod.
+    """Says why a pod is where it is, waits, or was preempted.
 
     The scheduler itself is asked where it can be reached (kubectl port-forward helps); it remembers what it decided,
     also about pods that are gone. It is shown a token, so its certificate has to be known: by --ca-file or

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import FILE, echo_json
+from slacktide.cli.options import FILE, echo_json, prints_aside
 
 if TYPE_CHECKING:
     from slacktide.engine.journal.replay import Report
@@ -37,7 +37,8 @@ def replay(directory: Path, out: Path | None, session: int | None, as_json: bool
         return
     if session is not None:
         raise click.UsageError("--session goes with --workload; without it all sessions are replayed")
-    report = replaying.replay(directory)
+    with prints_aside(as_json):
+        report = replaying.replay(directory)
     if as_json:
         echo_json({**asdict(report), "versions": sorted(report.versions), "equal": report.equal})
     else:

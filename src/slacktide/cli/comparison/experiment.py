@@ -178,7 +178,8 @@ def _end(out: Path, runs: Sequence[Listed], failures: Sequence[tuple[Point, Outc
 
     count = len({one.key for one in runs})
     if not failures:
-        said = f"{out}: all {count} runs are done. Next: slacktide report {out} --out report.html"
+        done = "the run is" if count == 1 else f"all {count} runs are"
+        said = f"{out}: {done} done. Next: slacktide report {out} --out report.html"
         click.echo(said, err=as_json)
         return
     others = ", the others are done" if len(failures) < count else ""

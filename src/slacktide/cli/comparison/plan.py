@@ -46,6 +46,9 @@ Words = tuple[str, ...]
 @SETTING
 @click.option("--hot", type=FILE, help="Measured start-up times on a host used before.")
 @click.option("--cold", type=FILE, help="Measured start-up times on another host.")
+@click.option(
+    "--host-events", type=FILE, help="What happens to hosts (CSV: time,host,event): the hosts needed when these fail."
+)
 @grouping_options
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option(
@@ -98,6 +101,7 @@ def plan(
       slacktide plan w.parquet h.parquet --end 3600 --out plan
       slacktide plan w.parquet h.parquet --end 3600 --out plan --target gold=1 --target silver=0.99 --target bronze=0.9
       slacktide plan w.parquet h.parquet --end 3600 --out plan --policy priority --policy recommended --penalty 1000
+      slacktide plan w.parquet h.parquet --end 3600 --out plan --host-events one-fails.csv       N - 1
 
     Simulates several sizes at a time, each the mix of HOSTS in proportion, and leaves the curve of hosts against
     fulfilment and penalty (plan.csv, plan.parquet, plan.svg, plan.png) and the answer (plan.json). The answer is the
@@ -145,15 +149,15 @@ def _grid(
     from slacktide import settings
     from slacktide.experiment import planning
     from slacktide.experiment.grid import FromFile
+    from slacktide.inputs.problems import check_readable
 
     def load(preset: str, policy: str | None) -> Config:
         last = [] if policy is None else [f"policy.name={policy}"]
         return settings.load(config_file, preset, [*words, *last])
 
     found = planning.policies_of(policies or ("recommended",), load)
-    for path, what in ((workload, "WORKLOAD"), (hosts, "HOSTS")):
-        if not path.is_file():
-            raise click.UsageError(f"{what}: found {str(path)!r}, expected an existing file")
+    for path in (workload, hosts):
+        check_readable(path)
     return planning.grid_of(FromFile(workload.resolve()), FromFile(hosts.resolve()), found, seeds, grouping)
 
 

@@ -15,7 +15,7 @@ from slacktide.cli.options import AS_JSON, FILE, echo_json
 @click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, also 85 and 180 mm wide.")
 @AS_JSON
 def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
-    """Makes one HTML page of the experiment in DIR.
+    """Makes one HTML page of the experiment, or the run, in DIR.
 
     It has the answer, what was compared, figures and their data.
 
@@ -23,6 +23,8 @@ def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
       slacktide experiment run grid.yaml --out results
       slacktide report results --out report.html
       slacktide report results --out report.html --export figures
+      slacktide simulate w.csv h.csv --out run --intervals 10m
+      slacktide report run --out report.html
 
     The page needs no network and no other file. It may be made before all runs are finished: it says what is missing.
     """

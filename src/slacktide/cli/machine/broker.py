@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, echo_json
+from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, GROUPS, echo_json
 from slacktide.cli.process import run_fast, until_signal
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ SAY_SECONDS = 5.0
     show_default=True,
     help="So many of the workload's seconds pass in one: admissions, durations, start-up times, scale events.",
 )
-@click.option("--until", type=DURATION, metavar="DURATION", help="Stop at this time of the workload.")
+@click.option("--end", type=DURATION, metavar="DURATION", help="Stop at this time of the workload.")
 @click.option("--startup", metavar="TIMES", help="A distribution of start-up times (one for each object), or a file.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the start-up times.")
 @click.option(
@@ -45,7 +45,7 @@ SAY_SECONDS = 5.0
 )
 @click.option("--config", "config_file", type=FILE, help="Settings: the classes that the workload names.")
 @click.option("--scheduler-name", default="slacktide", show_default=True, help="schedulerName of all pods.")
-@click.option("--group-by-job", is_flag=True, help="Rows of one job and class are one Deployment.")
+@click.option("--group-by", type=click.Choice(GROUPS), help="job: rows of one job and class are one Deployment.")
 @click.option("--create-classes", is_flag=True, help="Make ServiceClasses that are missing.")
 @click.option("--delete", is_flag=True, help="Remove everything at the end, or when interrupted.")
 @AS_JSON
@@ -56,13 +56,13 @@ def broker(
     namespace: str,
     run: str,
     speed: float,
-    until: float | None,
+    end: float | None,
     startup: str | None,
     seed: int,
     units: tuple[str, ...],
     config_file: Path | None,
     scheduler_name: str,
-    group_by_job: bool,
+    group_by: str | None,
     create_classes: bool,
     delete: bool,
     as_json: bool,
@@ -74,28 +74,27 @@ def broker(
 
     \b
       slacktide broker w.csv --kubeconfig ~/.kube/config --create-classes
-      slacktide broker w.erl --speed 10 --until 3600 --startup lognormal:2.5,0.4 --delete
+      slacktide broker w.erl --speed 10 --end 3600 --startup lognormal:2.5,0.4 --delete
 
     Services become Deployments, batch requests Jobs; scale events change replicas. A service with a duration is
     removed once its pods have been ready for so long; a Job's pods run for the mean duration of its instances.
     Start-up and running times are annotations, which the lab's kubelets play ('slacktide lab').
     """
     from slacktide import settings
-    from slacktide.inputs import group_by_job as grouped
-    from slacktide.inputs import read_workload
+    from slacktide.inputs import group_by_job, read_workload
     from slacktide.sim.startup import delays
     from slacktide.submit.manifests import Manner, submissions
 
     config = settings.load(config_file)
     requests = read_workload(workload, classes=config.classes)
-    if group_by_job:
-        requests = grouped(requests)
+    if group_by == "job":
+        requests = group_by_job(requests)
     table = None if startup is None else delays(startup, "--startup")
     manner = Manner(run, scheduler_name, speed, seed=seed, delays=table, units=_units(units))
     items = submissions(requests, manner, str(workload))
-    end = float("inf") if until is None else until
+    until = float("inf") if end is None else end
     report, interrupted = run_fast(
-        _submit(items, requests, kubeconfig, context, namespace, run, speed, end, create_classes, delete)
+        _submit(items, requests, kubeconfig, context, namespace, run, speed, until, create_classes, delete)
     )
     if as_json:
         echo_json(asdict(report))

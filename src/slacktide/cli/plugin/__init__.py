@@ -20,7 +20,7 @@ COMMANDS = {
 }
 PLACES = {
     "top": "slacktide.cli.cluster.top:top",
-    "explain": "slacktide.cli.cluster.explain:pod",
+    "explain": "slacktide.cli.cluster.explain:explain",
     "why": "slacktide.cli.plugin.why:why",
     "quote": "slacktide.cli.plugin.quote:quote",
 }

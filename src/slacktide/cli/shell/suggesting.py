@@ -87,5 +87,6 @@ def refused(ctx: click.Context, word: str, names: list[str]) -> None:
     from difflib import get_close_matches
 
     near = get_close_matches(word, names, 2, 0.5)
-    said = f"Did you mean {' or '.join(near)}?" if near else f"There are {', '.join(names)}."
+    there = f"There {'is' if len(names) == 1 else 'are'} {', '.join(names)}."
+    said = f"Did you mean {' or '.join(near)}?" if near else there
     raise click.UsageError(f"No such command {word!r}. {said}", ctx)

@@ -67,7 +67,7 @@ def _described(generator: Generator) -> str:
 
 
 def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int, as_json: bool) -> None:
-    from slacktide.cli.text import count
+    from slacktide.cli.text import count, counted
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.generated import HOSTS, NETWORK, SETTINGS, WORKLOAD, save
 
@@ -78,9 +78,9 @@ def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int
         about = {"generator": generator.name, "parameters": key_values(words), "seed": seed}
         echo_json({"folder": str(out), "files": written, **counts, **about})
         return
-    requests = f"{count(made.requests)} requests"
-    requests += f" of {count(made.instances)} instances" * (made.instances > made.requests)
-    click.echo(f"{out}: {requests} in {WORKLOAD}, {count(len(made.hosts))} hosts in {HOSTS}")
+    requests = f"{counted(made.requests, 'request')}"
+    requests += f" of {counted(made.instances, 'instance')}" * (made.instances > made.requests)
+    click.echo(f"{out}: {requests} in {WORKLOAD}, {counted(len(made.hosts), 'host')} in {HOSTS}")
     if made.hosts.network is not None:
         network = made.hosts.network
         places = f"{count(len(network.places))} places, {count(len(network.images))} images"

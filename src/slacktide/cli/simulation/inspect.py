@@ -11,7 +11,7 @@ import click
 
 from slacktide.cli.options import FILE, echo_json
 from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
-from slacktide.cli.text import count, paragraph, seconds, share, table
+from slacktide.cli.text import count, counted, paragraph, seconds, share, table
 
 if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
@@ -101,7 +101,7 @@ def _of_hosts(names: list[str]) -> bool:
 
 def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
     """Requests of several instances, by kind and approach."""
-    from slacktide.cli.text import count, table
+    from slacktide.cli.text import count, counted, table
 
     head = ("kind", "approach", "requests", "instances", "median", "p90", "largest", "scale events")
     rows = [
@@ -115,7 +115,7 @@ def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
         )
         for one in kinds
     ]
-    return f"{count(instances)} instances; of one request: median, p90, largest\n\n{table(head, rows, left=2)}"
+    return f"{counted(instances, 'instance')}; of one request: median, p90, largest\n\n{table(head, rows, left=2)}"
 
 
 def _neighbours_text(counts: dict[str, int]) -> str:
@@ -143,7 +143,11 @@ def _findings(workload: Workload | None, hosts: Hosts | None, bins: int) -> dict
         never = statistics.unsatisfiable(workload, hosts)
         found["unsatisfiable"] = {
             "terms": [{"term": str(term), "requests": requests} for term, requests in never.terms],
-            "too_large": {"requests": len(never.too_large), "first_ids": never.too_large[:SHOWN].tolist()},
+            "too_large": {
+                "requests": len(never.too_large),
+                "first_ids": never.too_large[:SHOWN].tolist(),
+                **({"first_names": list(never.called[:SHOWN])} if any(never.called) else {}),
+            },
         }
     return found
 
@@ -181,13 +185,15 @@ def _workload(about: Mapping[str, Any]) -> str:
     return "\n".join(
         [
             paragraph(
-                f"{count(about['requests'])} requests of {count(about['jobs'])} jobs, admitted from "
-                f"{seconds(about['first'])} to {seconds(about['last'])} at {count(about['instants'])} instants, "
+                f"{counted(about['requests'], 'request')} of {counted(about['jobs'], 'job')}, admitted from "
+                f"{seconds(about['first'])} to {seconds(about['last'])} at {counted(about['instants'], 'instant')}, "
                 f"{count(about['standing'])} of them at the first"
             ),
+            *notes(about.get("before"), about.get("in_turn", 0)),
             paragraph(
-                f"{count(about['distinct_demands'])} different demands, {count(about['terms'])} different terms of "
-                f"constraints; {share(about['never_complete'])} of the requests never complete"
+                f"{counted(about['distinct_demands'], 'different demand')}, "
+                f"{counted(about['terms'], 'different term')} of constraints; "
+                f"{share(about['never_complete'])} of the requests never complete"
             ),
             "",
             table(head, rows),
@@ -195,17 +201,41 @@ def _workload(about: Mapping[str, Any]) -> str:
     )
 
 
+def notes(before: Mapping[str, Any] | None, in_turn: int) -> list[str]:
+    """What a workload means that its file does not show: ``statistics.past_of`` and ``statistics.in_turn``."""
+    found = [] if before is None else [_before(**before)]
+    if in_turn:
+        run = "batch request runs its" if in_turn == 1 else "batch requests run their"
+        found.append(
+            paragraph(
+                f"{count(in_turn)} {run} instances one after the other: parallelism is 1, also where nothing is said, "
+                "as in a Job of Kubernetes"
+            )
+        )
+    return found
+
+
+def _before(requests: int, oldest: float, lost: float) -> str:
+    """That requests were there before the run, and what counts for them."""
+    were = "request was" if requests == 1 else "requests were"
+    how = f"lost {seconds(lost)} by then; all else since their admission" if lost else "all time since their admission"
+    return paragraph(
+        f"{count(requests)} {were} there before the run, for up to {seconds(oldest)} (admissions below 0): {how} "
+        "counts as running"
+    )
+
+
 def _hosts(about: Mapping[str, Any]) -> str:
     names = about["resources"]
     lines = [
-        f"{count(about['hosts'])} hosts with "
+        f"{counted(about['hosts'], 'host')} with "
         + ", ".join(f"{name} {about['capacity'][name]:.6g}" for name in names)
-        + f" in all, {count(len(about['attributes']))} attributes"
+        + f" in all, {counted(len(about['attributes']), 'attribute')}"
     ]
     rows = [(*(f"{amount:.6g}" for amount in one["capacity"]), count(one["hosts"])) for one in about["shapes"][:SHOWN]]
     lines += ["", table((*names, "hosts"), rows, left=0)] if rows else []
     hidden = len(about["shapes"]) - SHOWN
-    return "\n".join([*lines, *([f"... and {count(hidden)} more shapes"] if hidden > 0 else [])])
+    return "\n".join([*lines, *([f"... and {counted(hidden, 'more shape')}"] if hidden > 0 else [])])
 
 
 def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
@@ -228,11 +258,12 @@ def _never(about: Mapping[str, Any]) -> str:
     lines = []
     if terms:
         carried = sum(one["requests"] for one in terms)
-        lines.append(f"No host satisfies the constraints of {count(carried)} requests:")
+        lines.append(f"No host satisfies the constraints of {counted(carried, 'request')}:")
         lines += [f"  {one['term']}: {count(one['requests'])}" for one in terms[:SHOWN]]
-        lines += [f"  ... and {count(len(terms) - SHOWN)} more terms"] if len(terms) > SHOWN else []
+        lines += [f"  ... and {counted(len(terms) - SHOWN, 'more term')}"] if len(terms) > SHOWN else []
     if large["requests"]:
-        ids = ", ".join(map(str, large["first_ids"]))
+        names = large.get("first_names", [""] * len(large["first_ids"]))
+        ids = ", ".join(f"{number} {name}".strip() for number, name in zip(large["first_ids"], names, strict=True))
         more = ", ..." if large["requests"] > len(large["first_ids"]) else ""
-        lines.append(f"Larger than every host they may use: {count(large['requests'])} requests (ids {ids}{more})")
+        lines.append(f"Larger than every host they may use: {counted(large['requests'], 'request')} (ids {ids}{more})")
     return "\n".join(lines)

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slacktide.cli.text import count, kept_text, paint, paragraph, seconds, share, table
+from slacktide.cli.text import count, counted, kept_text, paint, paragraph, seconds, share, table
 from slacktide.config import Accounting, Config
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary, Unserved
 
@@ -55,7 +55,7 @@ def text(
     return "\n".join(
         [
             (
-                f"{config.policy.name} on {count(hosts)} hosts, seed {config.simulation.seed}; availability in the "
+                f"{config.policy.name} on {counted(hosts, 'host')}, seed {config.simulation.seed}; availability in the "
                 f"accounting '{which}'"
             ),
             "",
@@ -63,8 +63,9 @@ def text(
             "",
             *_by_approach(approaches, which),
             paragraph(
-                f"{_instances(totals)}{count(totals['completed'])} completed; {count(totals['placements'])} placements "
-                f"and {count(totals['operations'])} operations in {count(totals['passes'])} passes; "
+                f"{_instances(totals)}{count(totals['completed'])} completed; "
+                f"{counted(totals['placements'], 'placement')} and {counted(totals['operations'], 'operation')} in "
+                f"{counted(totals['passes'], 'pass', 'passes')}; "
                 f"simulated until {seconds(totals['end'])}"
             ),
             *_resizes(totals),
@@ -122,7 +123,7 @@ def delays(rows: Sequence[Mapping[str, Any]]) -> str:
 def _instances(totals: Mapping[str, Any]) -> str:
     """Of how many instances, where that is another number."""
     requests, instances = totals["requests"], totals.get("instances", totals["requests"])
-    return "" if instances == requests else f"{count(requests)} requests of {count(instances)} instances; "
+    return "" if instances == requests else f"{counted(requests, 'request')} of {counted(instances, 'instance')}; "
 
 
 def _resizes(totals: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import DURATION, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
+from slacktide.cli.options import (
+    DURATION,
+    FILE,
+    SETTING,
+    chosen_grouping,
+    echo_json,
+    grouping_options,
+    option_words,
+    prints_aside,
+)
 from slacktide.cli.shell import completing
 from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
 
@@ -128,7 +137,9 @@ def simulate(
     else:
         requests, machines, config = _read_mapped(workload, hosts, config, grouping, columns, keep)
     asked = Asked(passes=passes, events=events, intervals=intervals, published=form == "published")
-    result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
+    _tell(requests)
+    with prints_aside(as_json):
+        result = _run(requests, machines, config, out, asked, [workload, hosts], grouping)
     _report(requests, machines, config, result, as_json=as_json)
 
 
@@ -157,6 +168,20 @@ def _read_mapped(
     requests = grouped(found.workload, grouping)
     both = align(requests, read_hosts(hosts), workload_file=str(workload), hosts_file=str(hosts))
     return *both, config
+
+
+def _tell(workload: Workload) -> None:
+    """What the workload means that its file does not show."""
+    if workload.lost is None and workload.requests is None:
+        return
+    from dataclasses import asdict
+
+    from slacktide.cli.simulation.inspect import notes
+    from slacktide.inputs.statistics import in_turn, past_of
+
+    before = past_of(workload)
+    for note in notes(None if before is None else asdict(before), in_turn(workload)):
+        click.echo(f"slacktide: {note}", err=True)
 
 
 def _run(

@@ -119,7 +119,7 @@ def _convert(
     as_json: bool,
 ) -> None:
     from slacktide import settings as settings_of
-    from slacktide.cli.text import count
+    from slacktide.cli.text import count, counted
     from slacktide.inputs.traces import TRACES, ClassMap, convert
     from slacktide.inputs.traces.output import FILES
     from slacktide.results import file_hashes
@@ -139,8 +139,8 @@ def _convert(
     if as_json:
         tell_manifest(out / "manifest.json")
         return
-    hosts = f", {count(found.hosts)} hosts in hosts.parquet" if found.hosts else ""
-    click.echo(f"{out}: {count(found.requests)} requests in workload.parquet{hosts}")
+    hosts = f", {counted(found.hosts, 'host')} in hosts.parquet" if found.hosts else ""
+    click.echo(f"{out}: {counted(found.requests, 'request')} in workload.parquet{hosts}")
     for why, number in found.dropped.items():
         if number:
             click.echo(f"left out: {count(number)} {why}")
@@ -173,7 +173,7 @@ def results(
     import sys
 
     from slacktide import settings as settings_of
-    from slacktide.cli.text import count
+    from slacktide.cli.text import counted
     from slacktide.experiment.published_results import as_results
     from slacktide.inputs import align, read_hosts, read_workload
 
@@ -186,8 +186,10 @@ def results(
     if as_json:
         tell_manifest(out / "manifest.json")
         return
-    told = f"{count(found['requests'])} requests, {count(found['placements'])} placements, "
-    click.echo(f"{out}: {told}{count(found['preemptions'])} preemptions in {count(found['passes'])} passes")
+    told = f"{counted(found['requests'], 'request')}, {counted(found['placements'], 'placement')}, "
+    click.echo(
+        f"{out}: {told}{counted(found['preemptions'], 'preemption')} in {counted(found['passes'], 'pass', 'passes')}"
+    )
     if found["without_startups"]:
         click.echo("the files do not say how long starts took: 0 s is taken")
 
@@ -209,7 +211,7 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
       slacktide trace sample month/workload.parquet --share 0.1 --groups 6 --seed 1 --out sample
     """
     needs("polars", "sklearn")
-    from slacktide.cli.text import count, table
+    from slacktide.cli.text import count, counted, table
     from slacktide.inputs.prepare.sampling import sample as draw
     from slacktide.results import file_hashes
     from slacktide.results.directory import check_target, replaced_directory
@@ -230,7 +232,7 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
     if as_json:
         tell_manifest(out / "manifest.json")
         return
-    click.echo(f"{out}: {count(found.requests)} requests of {count(drawn)} of {count(users)} users")
+    click.echo(f"{out}: {counted(found.requests, 'request')} of {count(drawn)} of {counted(users, 'user')}")
     if nameless:
         click.echo(
             f"among them {count(of_nobody)} of the {count(nameless)} requests of no known user, drawn one by one"

@@ -23,7 +23,7 @@ from slacktide.cli.simulation.preparing import (
     tell_manifest,
     write,
 )
-from slacktide.cli.text import count
+from slacktide.cli.text import count, counted
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Refusals
@@ -89,7 +89,7 @@ def _admission(admitted: int, found: Refusals) -> dict[str, Any]:
 
 
 def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
-    click.echo(f"{out}: {count(admitted)} requests admitted, {count(found.refused)} refused")
+    click.echo(f"{out}: {counted(admitted, 'request')} admitted, {count(found.refused)} refused")
     reasons = {
         "no host satisfies their constraints": found.no_host,
         "larger than every host that does": found.too_large,
@@ -128,7 +128,7 @@ def thin(
         "drawing requests",
         lambda source: prepare.thin_pieces(source.pieces, source.requests, share, seed),
     )
-    _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
+    _tell(what, f"{count(kept)} of {counted(of, 'request')}", as_json)
 
 
 @click.command()
@@ -167,7 +167,7 @@ def window(
         "cutting the window",
         lambda source: prepare.window_pieces(source.pieces, start, end, keep_running=not drop_running),
     )
-    _tell(what, f"{count(kept)} of {count(of)} requests", as_json)
+    _tell(what, f"{count(kept)} of {counted(of, 'request')}", as_json)
 
 
 @click.command()
@@ -208,7 +208,7 @@ def scale(
         lambda source: (prepare.scale(piece, **factors) for piece in source.pieces),
         say_of=False,
     )
-    _tell(what, f"{count(made)} requests", as_json)
+    _tell(what, f"{counted(made, 'request')}", as_json)
 
 
 def _tell(what: Written, text: str, as_json: bool) -> None:

@@ -12,6 +12,9 @@ from typing import Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.errors import remedy
+from slacktide.model import DEFAULT_CLASSES
+
 T = TypeVar("T")
 Codes = NDArray[np.int32]
 Floats = NDArray[np.float64]
@@ -61,6 +64,15 @@ def expected_name(text: str, names: Sequence[str]) -> str:
     near = get_close_matches(text, names, 1)
     listed = ", ".join(islice(names, 12)) + (", ..." if len(names) > 12 else "")
     return f"one of {listed}" + (f" (did you mean {near[0]!r}?)" if near else "")
+
+
+def expected_class(text: str, names: Sequence[str]) -> str:
+    """The ``names`` of the classes that there are, and how to have others where nobody has named any."""
+    default = [*names] == [one.name for one in DEFAULT_CLASSES] and not get_close_matches(text, names, 1)
+    if not default:
+        return expected_name(text, names)
+    where = remedy("--config FILE, in a grid config: FILE", "config='FILE', or classes=[...]")
+    return f"{expected_name(text, names)}; classes of your own stand in a settings file ({where})"
 
 
 class Distinct(Generic[T]):

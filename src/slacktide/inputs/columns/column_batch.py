@@ -57,7 +57,7 @@ class ColumnBatch:
 
     def texts(self, name: str) -> list[str]:
         """A column of words; "" for empty cells, and where the file has no such column."""
-        return [text or "" for text in self.columns[name].to_pylist()] if name in self else [""] * len(self)
+        return [text or "" for text in worded(self.columns[name]).to_pylist()] if name in self else [""] * len(self)
 
     def floats(
         self, name: str, expected: str, empty: float | None = None, parse: Callable[[str], float] = parse_float
@@ -85,7 +85,7 @@ class ColumnBatch:
         It is asked in the order of their first rows: equal data gives equal numbers, whatever holds it. An empty cell
         is parsed as "". ``parse`` raises :class:`ValueError` or :class:`KeyError`.
         """
-        column = self.columns[name]
+        column = worded(self.columns[name])
         if is_text(column):
             column = column.dictionary_encode()
         texts = [*column.dictionary.to_pylist(), ""]
@@ -129,6 +129,13 @@ def is_text(column: Any) -> bool:
     import pyarrow.types as kinds
 
     return bool(kinds.is_string(column.type) or kinds.is_large_string(column.type))
+
+
+def worded(column: Any) -> Any:
+    """An Arrow array of texts: of whole numbers those that say them."""
+    import pyarrow.types as kinds
+
+    return column.cast("string") if kinds.is_integer(column.type) else column
 
 
 def stripped(column: Any) -> Any:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 
+from slacktide.errors import InputWarning
 from slacktide.inputs.problems import Problems
 
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
 MEMBER_COLUMNS = ("request",)
+LABEL_COLUMNS = ("name", "namespace", "owner")
 UNREAD_COLUMNS = ("user",)
 """Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
 WORKLOAD_OPTIONAL = (
     *("job", "anti_affinity", "constraints", *REQUEST_COLUMNS, *MEMBER_COLUMNS, "resize", "lost", "grace", "unready"),
     *("marks", "rules", "preferences", "budget", "users", "data", "image", "preferred", "deadline", *UNREAD_COLUMNS),
+    *LABEL_COLUMNS,
 )
 HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
@@ -27,8 +31,11 @@ LIMIT_PREFIX = "limit:"
 
 def check_header(
     found: Sequence[str], required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
-) -> None:
-    """Raises :class:`InputError` naming every column that is missing, unknown or there twice."""
+) -> list[str]:
+    """The columns that are read; of others :class:`InputWarning` warns.
+
+    Raises :class:`InputError` naming every column that is missing, there twice, or called almost like another one.
+    """
     _check_kind(found, required, problems)
     known = (*required, *optional)
     limits = [LIMIT_PREFIX + name.removeprefix(RESOURCE_PREFIX) for name in demand_columns(found)]
@@ -36,17 +43,26 @@ def check_header(
         limits = []
     line = 1 if problems.file.endswith(".csv") else 0
     missing = [name for name in required if name not in found]
+    further = []
     for position, name in enumerate(found):
         if name in found[:position]:
             problems.add(line, name, "the column twice", "every column once")
         elif name not in known and name not in limits and not (resources and is_resource(name)):
             hint = _hint(name, (*known, *limits), resources)
-            problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
+            if hint is None:
+                further.append(name)
+            else:
+                problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
     for name in missing:
         near = get_close_matches(name, [other for other in found if other not in known], 1)
         said = OTHERWISE if required == WORKLOAD_REQUIRED and name == missing[0] else ""
         problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else "") + said)
     problems.raise_if_any()
+    if further:
+        are = "column stays" if len(further) == 1 else "columns stay"
+        text = f"{problems.file}: {len(further)} further {are} behind: {', '.join(further)}"
+        warnings.warn(text, InputWarning, stacklevel=2)
+    return [name for name in found if name not in further]
 
 
 def _check_kind(found: Sequence[str], required: Sequence[str], problems: Problems) -> None:
@@ -89,8 +105,11 @@ def column_name(resource: str) -> str:
     return resource if resource in ("cpu", "memory") else RESOURCE_PREFIX + resource
 
 
-def _hint(name: str, known: Sequence[str], resources: bool) -> str:
+def _hint(name: str, known: Sequence[str], resources: bool) -> str | None:
+    """What an unknown column may be meant to be; None: nothing that is read."""
     near = get_close_matches(name.lower(), known, 1)
     if near:
         return f"{near[0]!r}"
+    if name and not name.startswith((RESOURCE_PREFIX, LIMIT_PREFIX)):
+        return None
     return "one of " + ", ".join(known) + (f" or {RESOURCE_PREFIX}NAME" if resources else "")

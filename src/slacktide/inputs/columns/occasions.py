@@ -31,7 +31,7 @@ LOST = (
     "each, of which none reaches back to the one before"
 )
 EARLY = "outages since the request's admission, whose seconds lie after it"
-ENDED = "seconds above those that it ran before the run begins, or it would be over"
+ENDED = "seconds above those that it ran before the run begins; leave out what was over by then"
 NO_PAST = "nothing: this request is admitted when the run has begun"
 AT_ONCE = "seconds from 0 on: of a batch request with parallelism it is not known which instances ran before"
 UNREADY = "begin=seconds such as '600=30; 1200=5': begins 0 or more and increasing, and seconds above 0 for each"
@@ -133,15 +133,15 @@ def check_losses(
     that cannot be."""
     texts = [format_past(one) for one in losses]
     begins = np.array([one[0][0] - one[0][1] if one else np.inf for one in losses])[lost]
-    present = admission >= 0.0
-    for wrong, expected in ((present & (lost > 0), NO_PAST), (~present & (begins < admission), EARLY)):
+    present, before = admission >= 0.0, (admission < 0.0) & (admission >= -LATEST)
+    for wrong, expected in ((present & (lost > 0), NO_PAST), (before & (begins < admission), EARLY)):
         values = [texts[code] for code in lost.tolist()] if wrong.any() else ()
         problems.add_rows(wrong, lines, "lost", values, expected)
     ran = -admission - np.array([lost_in(one) for one in losses])[lost]
-    problems.add_rows(~present & (duration <= ran), lines, "duration", duration, ENDED)  # type: ignore[arg-type]
+    problems.add_rows(before & (duration <= ran), lines, "duration", duration, ENDED)  # type: ignore[arg-type]
     if requests is not None:
         limited = np.maximum(requests.parallelism, 1) < requests.completions
-        wrong = ~present & limited
+        wrong = before & limited
         problems.add_rows(wrong, lines, "admission", admission, AT_ONCE)  # type: ignore[arg-type]
 
 

@@ -14,10 +14,12 @@ from slacktide.model import (
     ALWAYS_READY,
     NEVER_RESIZED,
     NO_ACCESS,
+    NO_LABEL,
     NO_NEIGHBOURS,
     NOTHING_LOST,
     Access,
     Budget,
+    Label,
     Past,
     Placement,
     Resizing,
@@ -71,6 +73,8 @@ class WorkloadColumns:
     grace: Floats | None = None
     unready: NDArray[np.int32] | None = None
     spells: tuple[Unreadiness, ...] = (ALWAYS_READY,)
+    label: NDArray[np.int32] | None = None
+    labels: tuple[Label, ...] = (NO_LABEL,)
 
     def let_go(self) -> None:
         """Columns that rest in files need no memory now."""

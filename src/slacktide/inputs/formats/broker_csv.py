@@ -14,10 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
 
+from slacktide.errors import Problem, remedy
 from slacktide.inputs.columns.cells import format_float, parse_float
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.formats.csv_files import BATCH_ROWS, CsvFile
@@ -78,8 +79,8 @@ class Naming:
 class _Shown(Problems):
     """Problems that name a column as the file does."""
 
-    def add(self, line: int, column: str, value: str, expected: str) -> None:
-        super().add(line, SHOWN.get(column, column), value, expected)
+    def keep(self, found: Problem) -> None:
+        super().keep(replace(found, column=SHOWN.get(found.column, found.column)))
 
 
 class BrokerFile(CsvFile):
@@ -149,7 +150,8 @@ class BrokerFile(CsvFile):
             return
         self.promised.setdefault(name, set()).add(slo)
         if promised is not None and abs(slo - promised) > 1e-9:
-            expected = f"{format_float(promised)}, as class {name} promises; name the file's classes in --config"
+            where = remedy("--config FILE", "config='FILE'")
+            expected = f"{format_float(promised)}, as class {name} promises; name the file's classes in {where}"
             self.problems.add(line, "slo", text, expected)
 
     def _controller(self, line: int, cells: Mapping[str, str]) -> dict[str, str]:

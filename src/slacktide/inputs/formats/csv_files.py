@@ -25,8 +25,8 @@ class CsvFile:
         self.problems = Problems(str(path))
         self.rows, text = self._open(path)
         self._content = self._read(text)
-        self.names = [name.strip() for name in next(self._content, (1, []))[1]]
-        header.check_header(self.names, required, optional, self.problems, resources)
+        self._columns = [name.strip() for name in next(self._content, (1, []))[1]]
+        self.names = header.check_header(self._columns, required, optional, self.problems, resources)
 
     def _open(self, path: Path) -> tuple[int, Iterable[str]]:
         """The most rows that there can be, and the lines."""
@@ -37,14 +37,14 @@ class CsvFile:
 
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, every cell without blanks around it."""
-        width = len(self.names)
+        width = len(self._columns)
+        read = [(name, place) for place, name in enumerate(self._columns) if name in self.names]
         while chunk := list(islice(self._content, BATCH_ROWS)):
             for line, row in chunk:
                 if len(row) != width:
                     self.problems.add(line, "", f"{len(row)} fields", f"{width} fields, as the header has")
             good = [one for one in chunk if len(one[1]) == width]
-            columns = zip(*(row for _, row in good), strict=True) if good else ((),) * width
-            cells = {name: [cell.strip() for cell in column] for name, column in zip(self.names, columns, strict=True)}
+            cells = {name: [row[place].strip() for _, row in good] for name, place in read}
             yield ColumnBatch.of_texts(cells, [line for line, _ in good], self.problems)
 
     def _read(self, text: Iterable[str]) -> Iterator[tuple[int, list[str]]]:

@@ -18,7 +18,7 @@ from slacktide.inputs.columns.cells import Distinct
 from slacktide.inputs.columns.column_batch import ColumnBatch
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS
+from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SINCE
 from slacktide.model import Constraint, ServiceClass, Term
 from slacktide.model.constraint import OPERATORS
 
@@ -91,7 +91,7 @@ def workload_columns(
     demand = [batch.floats(name, AMOUNT, parse=_parse_number) for name in DEMAND_NAMES]
     return WorkloadColumns(
         ids=batch.integers("task", NUMBER),
-        admission=batch.floats("time", SECONDS, parse=_parse_number),
+        admission=batch.floats("time", SINCE, parse=_parse_number),
         duration=batch.floats("duration", DURATION, parse=_parse_number),
         demand=np.stack(demand, axis=1),
         service_class=batch.coded("priority", _expected_priority(classes, priorities), class_of).astype(np.int16),

@@ -41,8 +41,8 @@ class Frame:
     def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
         self.problems = Problems(name, frame=True)
         self.table = table_of(_with_index(frame, name, (*required, *optional)), name)
-        self.names: list[str] = list(self.table.column_names)
-        header.check_header(self.names, required, optional, self.problems)
+        self.names = header.check_header(self.table.column_names, required, optional, self.problems)
+        self.table = self.table.select(self.names)
         check_types(self.table.schema, self.problems)
         self.rows = int(self.table.num_rows)
         if self.rows >= 2**31:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.errors import ConfigError, RefusedError
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.problems import Problems
+from slacktide.inputs.problems import Problems, check_readable
 from slacktide.model import Hosts, Image, Network
 from slacktide.settings_file import SettingsFile, read
 
@@ -25,9 +26,13 @@ CONTENT = "'places:', 'rtt_ms:' and what else a network has"
 def read_network(path: Path | str, hosts: Hosts | None = None) -> Network:
     """A network from YAML, TOML or JSON; ``hosts`` are those that images may be present on.
 
-    Raises :class:`ConfigError` for a file that cannot be read and :class:`InputError` for every value that is wrong.
+    Raises :class:`InputError` for a file that cannot be read, and for every value that is wrong.
     """
-    file = read(Path(path), "network", CONTENT)
+    check_readable(Path(path))
+    try:
+        file = read(Path(path), "network", CONTENT)
+    except ConfigError as error:
+        raise RefusedError([str(error)]) from error
     problems = Problems(str(path))
     for key in file.values:
         if key not in KEYS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +39,9 @@ class ParquetFile:
             schema = pq.read_schema(path)
         except self._errors as error:
             raise self._unreadable(error) from error
-        self.names: list[str] = list(schema.names)
-        header.check_header(self.names, required, optional, self.problems)
-        check_types(schema, self.problems)
+        self._columns: list[str] = list(schema.names)
+        self.names = header.check_header(self._columns, required, optional, self.problems)
+        check_types([schema.field(name) for name in self.names], self.problems)
         texts = [name for name in self.names if name in TEXTS]
         try:
             # With a buffer, and nothing read ahead, a row group's columns are not in memory all at once.
@@ -57,7 +57,7 @@ class ParquetFile:
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, numbered from 1."""
         read = [name for name in self.names if name not in header.UNREAD_COLUMNS]
-        chosen = None if len(read) == len(self.names) else read
+        chosen = None if len(read) == len(self._columns) else read
         batches = self._batches(chosen)
         row = 0
         while True:
@@ -100,11 +100,11 @@ FLAGS = ("anti_affinity",)
 TEXTS = ("class", "name", "attributes", "kind", "approach", *TEXT_COLUMNS)
 
 
-def check_types(schema: Any, problems: Problems) -> None:
+def check_types(fields: Iterable[Any], problems: Problems) -> None:
     """Raises :class:`InputError` for every column of an Arrow schema that holds another type than it may."""
     import pyarrow.types as kinds
 
-    for field in schema:
+    for field in fields:
         if field.name in header.UNREAD_COLUMNS:
             continue
         if field.name in WHOLE:
@@ -114,6 +114,7 @@ def check_types(schema: Any, problems: Problems) -> None:
         elif field.name in TEXTS:
             plain = field.type.value_type if kinds.is_dictionary(field.type) else field.type
             good, expected = kinds.is_string(plain) or kinds.is_large_string(plain), "text (string)"
+            good |= field.name in header.LABEL_COLUMNS and kinds.is_integer(field.type)
         else:
             number = kinds.is_integer(field.type) or kinds.is_floating(field.type)
             good, expected = number, "numbers (double)"

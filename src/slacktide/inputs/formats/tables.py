@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 
 from slacktide.inputs.columns import access, header, instances, members
-from slacktide.inputs.columns.cells import Distinct, Integers, expected_name
+from slacktide.inputs.columns.cells import Distinct, Integers, expected_class
 from slacktide.inputs.columns.column_batch import ColumnBatch, is_text
 from slacktide.inputs.columns.terms import EXPECTED_ATTRIBUTES, EXPECTED_CONSTRAINTS, parse_attributes
 from slacktide.inputs.columns.texts import TEXTS, Tables
@@ -21,7 +21,7 @@ from slacktide.inputs.formats import broker_csv
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, to_hosts, to_workload
+from slacktide.inputs.validation import AMOUNT, DURATION, NUMBER, SECONDS, SINCE, to_hosts, to_workload
 from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.model.resting import LEAST, Room, ordinary, resting
 
@@ -164,12 +164,14 @@ def _fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tu
     if columns.lines is not None:
         columns.lines[rows] = batch.lines
     columns.ids[rows] = batch.integers("id", NUMBER)
-    columns.admission[rows] = batch.floats("admission", SECONDS)
+    columns.admission[rows] = batch.floats("admission", SINCE)
     columns.duration[rows] = batch.floats("duration", DURATION, empty=np.inf)
     for index, name in enumerate(columns.demand_names):
         columns.demand[rows, index] = batch.floats(name, AMOUNT)
     known = {one.name: index for index, one in enumerate(classes)}
-    columns.service_class[rows] = batch.coded("class", lambda text: expected_name(text, list(known)), known.__getitem__)
+    columns.service_class[rows] = batch.coded(
+        "class", lambda text: expected_class(text, list(known)), known.__getitem__
+    )
     if "constraints" in batch:
         columns.term[rows] = batch.coded("constraints", EXPECTED_CONSTRAINTS, columns.tables["constraints"].number)
     columns.job[rows] = columns.ids[rows]

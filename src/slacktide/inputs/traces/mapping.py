@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from slacktide.errors import ConfigError
-from slacktide.inputs.columns.cells import expected_name
+from slacktide.inputs.columns.cells import expected_class
 
 _RANGE = re.compile(r"(-?\d+)(?:(-)(-?\d+)?)?")
 EXPECTED = "rules such as 9-=gold,2-8=silver,0-1=bronze or LS=gold,*=bronze"
@@ -34,7 +34,7 @@ class ClassMap:
             if not (left and equals and name):
                 raise ConfigError(f"--map: found {piece.strip()!r}, expected {EXPECTED}")
             if name not in names:
-                raise ConfigError(f"--map: class: found {name!r}, expected {expected_name(name, names)}")
+                raise ConfigError(f"--map: class: found {name!r}, expected {expected_class(name, names)}")
             rules.append((left, name))
         return cls(tuple(rules))
 

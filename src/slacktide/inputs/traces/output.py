@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from slacktide.errors import fail
+from slacktide.inputs.columns import header
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import peak
 from slacktide.inputs.read import read_workload
@@ -68,6 +69,7 @@ def _bounds(admission: pl.Series) -> list[float]:
 _COLUMNS = (
     *("admission", "duration", "cpu", "memory", "class", "job", "anti_affinity", "constraints"),
     *("kind", "instances", "completions", "parallelism", "approach", "user"),
+    *header.LABEL_COLUMNS,
 )
 
 
