@@ -225,6 +225,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
     else:
         if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
+        in_force.note_failure(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]))
         standstill.note(tb, entry, q_j)
         hopeless_kinds.note(tb, entry, q_j)
         instance_ledger.record(

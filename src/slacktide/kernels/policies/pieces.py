@@ -1,0 +1,154 @@
+"""A policy of a user's own from pieces: four compiled functions of named numbers in place of the rules of a policy.
+
+**Order of the queue**: a number, or two; the least first, of equal ones the lowest row. (:func:`place_entry`)
+
+**Eligibility**: k may be preempted for j where Q_j is below the *level* that the function says of k and of the class of
+j; or, as the function says it, always (inf) or never (-inf). (:func:`level`, :func:`may_go`)
+
+**Order of victims**: a number, or two; the least leaves first, of equal ones a random one. (:func:`place_victim`)
+
+**Cost of a preemption**: each victim adds to places that are compared from the left; the largest wins. (:func:`feel`)
+
+All else is as for the built-in policies, which follows from what a level is: whoever may be preempted for one may be
+for whoever has less slack, so that a failure is one of every larger metric as well. How long it lasts follows from two
+things that are asked of the function (docs/own-policies.md): while the metric of k rises or falls, its level is largest
+at one end or the other; and less overhead makes it no smaller. Where no piece asks for what time changes, and
+eligibility is always or never, the policy is one by class.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.runtime.plugin_calls import piece_of
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import Records, State
+
+QUEUE, LEVEL, LEAVES, COST = 1, 2, 4, 8
+"""The pieces, as bits of what they ask for."""
+
+OF_CLASS = ("slo", "margin", "rank", "level", "levels", "overhead_limit")
+"""Numbers of a class, by their places in ``class_numbers``."""
+OF_INSTANCE = ("admitted", "age", "preemptions", "cpu", "memory")
+"""Numbers of an instance, by their places in ``piece_numbers``; beside these its metric, slack and overhead."""
+LOWEST = -(2.0**40)
+"""Below every metric: 2^33 s and less."""
+
+
+@leaf
+def decide(tb: State) -> bool:
+    """Whether the policy is one from pieces; O(1)."""
+    return views.rules(tb)["piece_level"] != 0
+
+
+@leaf
+def look(tb: State, row: int, shape: int, piece: int) -> None:
+    """Write numbers of an instance for a piece that asks for some of them; O(1)."""
+    if not views.rules(tb)["pieces_look"] & piece:
+        return
+    numbers, admitted = views.piece_numbers(tb), views.admission(tb)[row]
+    numbers[0], numbers[1] = admitted, views.control(tb)["now"] - admitted
+    numbers[2] = float(views.instances(tb)[row]["preemptions"])
+    numbers[3] = views.demand(tb)[shape, 0] * views.unit(tb)[0]
+    numbers[4] = views.demand(tb)[shape, 1] * views.unit(tb)[1]
+
+
+@leaf
+def ask(tb: State, address: int, q: float, overhead: float, cls: int, other: int, out: Records) -> float:
+    """What a piece says of one of class ``cls``; where that is no number the run ends; O(the piece)."""
+    numbers, classes = views.piece_numbers(tb), views.class_numbers(tb)
+    found = piece_of(address, q, overhead, numbers, classes[cls], classes[other], out)
+    if np.isnan(found):
+        views.control(tb)["broken"] = 1
+    return found
+
+
+@leaf
+def overhead_for(tb: State, slot: Records, piece: int, now: float) -> float:
+    """The overhead of an instance on a host, for a piece that asks for it; O(1)."""
+    return request_ledger.overhead_of(tb, slot, now) if views.rules(tb)["pieces_overhead"] & piece else 0.0
+
+
+@kernel
+def place_entry(tb: State, entry: Records, q_j: float) -> None:
+    """Write where a waiting instance with metric ``q_j`` stands in the queue into its entry; O(1)."""
+    kind, more = views.kinds(tb)[entry["kind"]], views.piece_more(tb)
+    cls = whole(kind["cls"])
+    look(tb, whole(entry["row"]), whole(kind["shape"]), QUEUE)
+    entry["first"] = ask(tb, views.rules(tb)["piece_queue"], q_j, 0.0, cls, cls, more)
+    entry["second"] = more[0]
+
+
+@leaf
+def comes_before(a: Records, b: Records) -> bool:
+    """The order of the queue, of entries that have their places; O(1)."""
+    if a["first"] != b["first"]:
+        return a["first"] < b["first"]
+    if a["second"] != b["second"]:
+        return a["second"] < b["second"]
+    return a["row"] < b["row"]
+
+
+@leaf
+def level(tb: State, slot: Records, q_k: float, cls: int, now: float) -> float:
+    """Below this metric one of class ``cls`` may preempt the instance on a host with metric ``q_k``; O(1)."""
+    look(tb, whole(slot["row"]), whole(slot["shape"]), LEVEL)
+    overhead = overhead_for(tb, slot, LEVEL, now)
+    return ask(tb, views.rules(tb)["piece_level"], q_k, overhead, whole(slot["cls"]), cls, views.piece_more(tb))
+
+
+@leaf
+def may_go(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: float) -> bool:
+    """Whether instance k, on a host with metric ``q_k``, may be preempted for one of class ``cls``; O(1)."""
+    below = level(tb, slot, q_k, cls, now)
+    return q_j < below or below == np.inf
+
+
+@kernel
+def place_victim(tb: State, slot: Records, q: float, at: int, now: float) -> None:
+    """Write where an instance on a host stands in the order of victims into place ``at`` of scratch; O(1)."""
+    look(tb, whole(slot["row"]), whole(slot["shape"]), LEAVES)
+    overhead, cls, more = overhead_for(tb, slot, LEAVES, now), whole(slot["cls"]), views.piece_more(tb)
+    views.victim_first(tb)[at] = ask(tb, views.rules(tb)["piece_leaves"], q, overhead, cls, cls, more)
+    views.victim_second(tb)[at] = more[0]
+
+
+@leaf
+def leaves_later(tb: State, a: int, tie_a: int, b: int, tie_b: int) -> bool:
+    """Whether one whose place is that at ``a`` comes after that at ``b`` in the order of victims; O(1)."""
+    first, second = views.victim_first(tb), views.victim_second(tb)
+    if first[a] != first[b]:
+        return first[a] > first[b]
+    if second[a] != second[b]:
+        return second[a] > second[b]
+    return tie_a < tie_b
+
+
+@kernel
+def feel(tb: State, slot: Records, q: float, now: float, out: Records) -> None:
+    """Add a victim with metric ``q`` to the cost; O(1)."""
+    look(tb, whole(slot["row"]), whole(slot["shape"]), COST)
+    overhead, cls = overhead_for(tb, slot, COST, now), whole(slot["cls"])
+    ask(tb, views.rules(tb)["piece_cost"], q, overhead, cls, cls, out)
+
+
+@leaf
+def highest(tb: State, of: int, least: float, most: float, overhead: float, cls: int) -> float:
+    """No level of one of class ``of`` for class ``cls`` is above this while its metric is between two; O(1)."""
+    address, out = views.rules(tb)["piece_level"], views.piece_more(tb)
+    low = ask(tb, address, least, overhead, of, cls, out)
+    return max(low, ask(tb, address, most, overhead, of, cls, out))
+
+
+@kernel
+def exclude(tb: State, most: float, cls: int, q_j: float) -> bool:
+    """Whether nobody is eligible where no metric is above ``most``; O(classes)."""
+    if most == np.inf or views.rules(tb)["pieces_look"] & LEVEL:
+        return False
+    for of in range(len(views.classes(tb))):
+        above = highest(tb, whole(of), LOWEST, most, 0.0, cls)
+        if q_j < above or above == np.inf:
+            return False
+    return True
