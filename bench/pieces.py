@@ -32,19 +32,16 @@ POLICIES = {
 
 def decided(result: RunResult) -> str:
     """A hash of the decision log."""
-    assert result.decisions is not None
     found = hashlib.sha256()
-    for name in sorted(result.decisions):
-        found.update(np.ascontiguousarray(result.decisions[name]).tobytes())
+    for _, column in sorted((result.decisions or {}).items()):
+        found.update(np.ascontiguousarray(column).tobytes())
     return found.hexdigest()[:12]
 
 
 def pieces_of(text: str) -> Pieces:
     """The policy of this name in an example; its code is kept from run to run."""
     file, _, name = text.partition(":")
-    found = runpy.run_path(str(EXAMPLES / file))[name]
-    assert isinstance(found, Pieces)
-    return found
+    return runpy.run_path(str(EXAMPLES / file))[name]
 
 
 def main() -> None:

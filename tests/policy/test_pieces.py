@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,8 +20,8 @@ from support.small import BRONZE, GOLD, SILVER, Request, machines, small
 PRIORITY = f"{REPOSITORY / 'examples' / '05_priority_from_pieces.py'}:priority"
 QOS_DRIVEN = f"{REPOSITORY / 'examples' / '06_qos_driven_from_pieces.py'}:qos_driven"
 SEEDS = range(46_000, 46_030)
-KINDS = {
-    "rows": lambda seed: cluster(seed),
+KINDS: dict[str, Callable[[int], Cluster]] = {
+    "rows": cluster,
     "requests": lambda seed: cluster(seed, several=True),
     "windows": lambda seed: cluster(seed).windowed(),
     "priorities and limits": lambda seed: cluster(seed).prioritised().limited(),
@@ -148,7 +149,7 @@ def test_who_leaves_is_the_first_of_the_order_and_who_may(tmp_path: Path) -> Non
     assert placed(two, fewer, tmp_path, (2.0, 2.0))[2:] == [(10.0, 2, [0])]
 
 
-def test_a_cost_of_its_own_beside_pieces_is_refused(tmp_path: Path) -> None:
+def test_a_cost_of_its_own_beside_pieces_is_refused() -> None:
     config = Config()
     cost = f"{REPOSITORY / 'examples' / '03_own_cost.py'}:gentle"
     config = replace(config, policy=replace(config.policy, name=PRIORITY, cost=cost))

@@ -167,6 +167,8 @@ TWINS: dict[str, str] = {
     "pieces.place_victim": "reference.policies:Pass.candidates",
     "pieces.leaves_later": "reference.policies:Pass.candidates",
     "pieces.feel": "reference.policies:Pass.cost",
+    "pieces.lends_above": "reference.policies:Pass.eligible",
+    "pieces.all_at_most": "reference.policies:Pass.eligible",
     "pieces.highest": "reference.policies:Pass.eligible",
     "pieces.exclude": "reference.policies:Pass.eligible",
     "own_failures.least_overhead": "reference.policies:Pass.choose_preempting",

@@ -96,8 +96,9 @@ def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
 
 def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:
     """The settings with the policy's name, and the policy itself where it is not given by name."""
+    own: object = None
     if policy is None or isinstance(policy, str):
-        name, own = policy or config.policy.name, None
+        name = policy or config.policy.name
     elif isinstance(policy, Pieces):
         name, own = policy.name, policy
     else:

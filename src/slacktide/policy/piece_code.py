@@ -74,11 +74,11 @@ def _expression(name: str) -> str:
         return name
     if name == "slack":
         return f"metric - its[{OF_CLASS.index('margin')}]"
-    array, names, bare = "one", OF_INSTANCE, name
+    array, names, bare = "one", list(OF_INSTANCE), name
     if name.startswith(WAITING):
-        array, names, bare = "other", OF_CLASS, name.removeprefix(WAITING)
+        array, names, bare = "other", list(OF_CLASS), name.removeprefix(WAITING)
     elif name in OF_CLASS:
-        array, names = "its", OF_CLASS
+        array, names = "its", list(OF_CLASS)
     text = f"{array}[{names.index(bare)}]"
     return f"int({text})" if bare in WHOLE else text
 
@@ -150,7 +150,10 @@ def compiled(policy: Pieces, where: str, make: Make) -> tuple[PieceCode, tuple[A
     made = {name: make(one.function, one.source) for name, one in found.items()}
     eligibility = found["gives_way"]
     code = PieceCode(
-        *(made[name][0] for name in PIECES),
+        queue=made["queue"][0],
+        gives_way=made["gives_way"][0],
+        leaves=made["leaves"][0],
+        cost=made["cost"][0],
         look=sum(BITS[name] for name, one in found.items() if one.asks(*OF_INSTANCE)),
         overhead=sum(BITS[name] for name, one in found.items() if one.asks("overhead")),
         move=BITS["gives_way"] * eligibility.asks("age") + BITS["leaves"] * found["leaves"].asks(*MOVING),

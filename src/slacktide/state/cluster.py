@@ -160,7 +160,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
 
 
 def piece_rules(config: Config, own: PieceCode) -> dict[str, float | int]:
-    """What rules say otherwise where a user's policy from pieces decides: settings of the built-in ones do not count."""
+    """What rules say otherwise where a user's policy from pieces decides: those of the built-in ones do not count."""
     return {
         "policy": builtin.QOS_DRIVEN if own.by_metric else builtin.PRIORITY,
         "crossings": config.scheduler.crossings and own.by_metric,

@@ -33,8 +33,10 @@ OF_CLASS = ("slo", "margin", "rank", "level", "levels", "overhead_limit")
 """Numbers of a class, by their places in ``class_numbers``."""
 OF_INSTANCE = ("admitted", "age", "preemptions", "cpu", "memory")
 """Numbers of an instance, by their places in ``piece_numbers``; beside these its metric, slack and overhead."""
-LOWEST = -(2.0**40)
-"""Below every metric: 2^33 s and less."""
+LOWEST, HIGHEST = -(2.0**40), 2.0**40
+"""Below and above every metric that is not infinite: 2^33 s and less."""
+STEP, HALVES = 2.0**-10, 50
+"""Then both ends are some milliseconds apart."""
 
 
 @leaf
@@ -142,13 +144,46 @@ def highest(tb: State, of: int, least: float, most: float, overhead: float, cls:
     return max(low, ask(tb, address, most, overhead, of, cls, out))
 
 
-@kernel
+@leaf
 def exclude(tb: State, most: float, cls: int, q_j: float) -> bool:
-    """Whether nobody is eligible where no metric is above ``most``; O(classes)."""
-    if most == np.inf or views.rules(tb)["pieces_look"] & LEVEL:
-        return False
+    """Whether nobody is eligible where no metric is above ``most``; O(1), for another ``q_j`` O(classes)."""
+    theirs = views.classes(tb)[cls]
+    if theirs["bounded"] == 0 or theirs["bounded_for"] != q_j:
+        theirs["lends_above"] = lends_above(tb, cls, q_j)
+        theirs["bounded"], theirs["bounded_for"] = 1, q_j
+    return most <= theirs["lends_above"]
+
+
+@kernel
+def lends_above(tb: State, cls: int, q_j: float) -> float:
+    """Nobody gives way to one of class ``cls`` with metric ``q_j`` who has a metric up to this, or -inf; O(classes).
+
+    From the lowest metric on levels fall at first, if at all, and rise then: so this is looked for by halves. Often it
+    is ``q_j`` itself.
+    """
+    if views.rules(tb)["pieces_look"] & LEVEL or not all_at_most(tb, cls, q_j, LOWEST):
+        return -np.inf
+    low, high = LOWEST, HIGHEST
+    if all_at_most(tb, cls, q_j, q_j):
+        low = q_j
+        if not all_at_most(tb, cls, q_j, q_j + STEP):
+            return low
+    if all_at_most(tb, cls, q_j, high):
+        return high
+    for _ in range(HALVES):
+        middle = (low + high) / 2.0
+        if all_at_most(tb, cls, q_j, middle):
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def all_at_most(tb: State, cls: int, q_j: float, q_k: float) -> bool:
+    """Whether nobody with metric ``q_k`` gives way to one of class ``cls`` with ``q_j``; O(classes)."""
     for of in range(len(views.classes(tb))):
-        above = highest(tb, whole(of), LOWEST, most, 0.0, cls)
+        above = ask(tb, views.rules(tb)["piece_level"], q_k, 0.0, whole(of), cls, views.piece_more(tb))
         if q_j < above or above == np.inf:
             return False
     return True
