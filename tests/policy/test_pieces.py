@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -12,13 +13,15 @@ import pytest
 from slacktide.config import Config, preset
 from slacktide.errors import ConfigError, PluginError
 from slacktide.policy.loader import load
+from slacktide.policy.pieces import Pieces
 from support.clusters import Cluster, cluster
 from support.repository import REPOSITORY
 from support.runs import compare, core, everything, twin
 from support.small import BRONZE, GOLD, SILVER, Request, machines, small
 
-PRIORITY = f"{REPOSITORY / 'examples' / '05_priority_from_pieces.py'}:priority"
-QOS_DRIVEN = f"{REPOSITORY / 'examples' / '06_qos_driven_from_pieces.py'}:qos_driven"
+EXAMPLES = REPOSITORY / "examples"
+PRIORITY: Pieces = runpy.run_path(str(EXAMPLES / "05_priority_from_pieces.py"))["priority"]
+QOS_DRIVEN: Pieces = runpy.run_path(str(EXAMPLES / "06_qos_driven_from_pieces.py"))["qos_driven"]
 SEEDS = range(46_000, 46_030)
 KINDS: dict[str, Callable[[int], Cluster]] = {
     "rows": cluster,
@@ -30,20 +33,17 @@ KINDS: dict[str, Callable[[int], Cluster]] = {
 }
 
 
-def by_priority(one: Cluster) -> tuple[Cluster, Cluster]:
-    """The cluster under the built-in policy and under that from pieces."""
-    policy = {"cost": "default", "score": "mean"}
-    return one.with_(policy=policy | {"name": "priority"}), one.with_(policy=policy | {"name": PRIORITY})
+def by_priority(one: Cluster) -> tuple[Cluster, Pieces]:
+    """The cluster under the built-in policy, and that from pieces."""
+    return one.with_(policy={"cost": "default", "score": "mean", "name": "priority"}), PRIORITY
 
 
-def as_published(one: Cluster) -> tuple[Cluster, Cluster]:
+def as_published(one: Cluster) -> tuple[Cluster, Pieces]:
     """The same of the paper's policy."""
     paper = preset("published").policy
-    settings: dict[str, Any] = {
-        name: getattr(paper, name)
-        for name in ("preempt_when", "patience", "overload", "score", "cost", "queue_order", "victim_order")
-    } | {"overhead_scope": paper.overhead_scope}
-    return one.with_(policy=settings | {"name": "qos-driven"}), one.with_(policy=settings | {"name": QOS_DRIVEN})
+    names = ("preempt_when", "patience", "overload", "score", "cost", "queue_order", "victim_order", "overhead_scope")
+    settings = {name: getattr(paper, name) for name in names}
+    return one.with_(policy=settings | {"name": "qos-driven"}), QOS_DRIVEN
 
 
 @pytest.mark.parametrize("both", [by_priority, as_published])
@@ -52,7 +52,7 @@ def test_the_built_in_policies_from_pieces_decide_as_they_do(kind: str, both: An
     preempted = 0
     for seed in SEEDS if kind != "many" else SEEDS[:6]:
         built_in, pieces = both(KINDS[kind](seed))
-        found = core(pieces, tmp_path)
+        found = core(built_in, tmp_path, own=pieces)
         assert everything(found) == everything(core(built_in, tmp_path)), f"{kind}, seed {seed}"
         preempted += found.preemptions
         if kind == "requests" and seed % 4 == 0:
@@ -151,7 +151,8 @@ def test_who_leaves_is_the_first_of_the_order_and_who_may(tmp_path: Path) -> Non
 
 def test_a_cost_of_its_own_beside_pieces_is_refused() -> None:
     config = Config()
-    cost = f"{REPOSITORY / 'examples' / '03_own_cost.py'}:gentle"
-    config = replace(config, policy=replace(config.policy, name=PRIORITY, cost=cost))
+    cost = f"{EXAMPLES / '03_own_cost.py'}:gentle"
+    config = replace(config, policy=replace(config.policy, name=f"{EXAMPLES / '05_priority_from_pieces.py'}:priority"))
+    config = replace(config, policy=replace(config.policy, cost=cost))
     with pytest.raises(ConfigError, match=r"policy.cost: found '.*:gentle' beside pieces, expected the piece 'cost'"):
         load(config)

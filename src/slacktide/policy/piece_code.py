@@ -15,13 +15,13 @@ from typing import Any
 
 from slacktide.errors import PluginError
 from slacktide.kernels.policies import pieces as kernel
-from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE
-from slacktide.policy.pieces import PIECES, Pieces
+from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE, OF_STATE
+from slacktide.policy.pieces import PIECES, STATE, Metric, Pieces
 from slacktide.state.cluster import PieceCode
 
 BITS = dict(zip(PIECES, (kernel.QUEUE, kernel.LEVEL, kernel.LEAVES, kernel.COST), strict=True))
 WAITING = "waiting_"
-WHOLE = ("rank", "level", "levels", "preemptions")
+WHOLE = ("rank", "level", "levels", "preemptions", "instances", "others")
 """Numbers that functions are given as whole ones."""
 MOVING = ("metric", "slack", "overhead", "age")
 """Numbers that change while nothing happens."""
@@ -46,11 +46,13 @@ class Piece:
     @property
     def source(self) -> str:
         """A wrapper around the function ``own``; NaN says that it raised, as no exception leaves machine code."""
+        first = OF_STATE if self.name in STATE else OF_INSTANCE
         width = f"{_expression('levels')} + 1" if self.name == "cost" else "1"
-        called = f"own({', '.join(_expression(one) for one in self.asked)})"
+        expression = _of_state if self.name in STATE else _expression
+        called = f"own({', '.join(expression(one) for one in self.asked)})"
         return (
             "def call(metric, overhead, one, its, other, out):\n"
-            f"    one, its = array(one, ({len(OF_INSTANCE)},)), array(its, ({len(OF_CLASS)},))\n"
+            f"    one, its = array(one, ({len(first)},)), array(its, ({len(OF_CLASS)},))\n"
             f"    other = array(other, ({len(OF_CLASS)},))\n"
             f"    out = array(out, ({width},))\n"
             "    try:\n"
@@ -83,9 +85,18 @@ def _expression(name: str) -> str:
     return f"int({text})" if bare in WHOLE else text
 
 
+def _of_state(name: str) -> str:
+    """Of a metric: what was received, and lifetime, stand in place of metric and overhead."""
+    if name in OF_STATE:
+        return f"int(one[{OF_STATE.index(name)}])"
+    return {"received": "metric", "lifetime": "overhead"}.get(name) or _expression(name)
+
+
 def numbers_for(piece: str) -> tuple[str, ...]:
     """What a piece may ask for."""
     common = ("metric", "slack", *OF_CLASS, *OF_INSTANCE)
+    if piece in STATE:
+        return ("received", "lifetime", *OF_STATE, *OF_CLASS)
     if piece == "queue":
         return common
     if piece == "gives_way":
@@ -128,6 +139,8 @@ def _answer(name: str, function: Callable[..., Any], asked: tuple[str, ...], whe
         return "cost"
     if name == "gives_way" and isinstance(found, bool):
         return "bool"
+    if name in STATE and not _is_number(found):
+        raise PluginError(f"{where}: found {found!r}, expected a number, for {_told(sample)}")
     if _is_number(found):
         return "level" if name == "gives_way" else "number"
     if name != "gives_way" and isinstance(found, tuple) and len(found) == 2 and all(map(_is_number, found)):
@@ -149,6 +162,7 @@ def compiled(policy: Pieces, where: str, make: Make) -> tuple[PieceCode, tuple[A
     found = {name: piece(name, function, where) for name, function in policy.functions().items()}
     made = {name: make(one.function, one.source) for name, one in found.items()}
     eligibility = found["gives_way"]
+    weighed = _metric(policy.metric, where, make)
     code = PieceCode(
         queue=made["queue"][0],
         gives_way=made["gives_way"][0],
@@ -158,5 +172,16 @@ def compiled(policy: Pieces, where: str, make: Make) -> tuple[PieceCode, tuple[A
         overhead=sum(BITS[name] for name, one in found.items() if one.asks("overhead")),
         move=BITS["gives_way"] * eligibility.asks("age") + BITS["leaves"] * found["leaves"].asks(*MOVING),
         by_metric=eligibility.answer == "level" or any(one.asks(*MOVING) for one in found.values()),
+        metric=weighed[0][0],
+        falls=weighed[1][0],
     )
-    return code, tuple(alive for _, alive in made.values())
+    return code, tuple(alive for _, alive in (*made.values(), *weighed))
+
+
+def _metric(metric: Metric | None, where: str, make: Make) -> tuple[tuple[int, Any], tuple[int, Any]]:
+    if metric is None:
+        return (0, None), (0, None)
+    if not isinstance(metric, Metric):
+        raise PluginError(f"{where}: metric: found {type(metric).__name__}, expected a Metric of two functions")
+    slack, falls = (piece(name, getattr(metric, name), f"{where}: metric") for name in STATE)
+    return make(slack.function, slack.source), make(falls.function, falls.source)

@@ -18,7 +18,7 @@ from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.feasible.own_numbers import ATTRIBUTE, NAMES
 from slacktide.kernels.place import offers
 from slacktide.kernels.plan.record import SAMPLES
-from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE
+from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE, OF_STATE
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -76,6 +76,8 @@ class PieceCode:
     overhead: int
     move: int
     by_metric: bool
+    metric: int = 0
+    falls: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +165,15 @@ def piece_rules(config: Config, own: PieceCode) -> dict[str, float | int]:
     """What rules say otherwise where a user's policy from pieces decides: those of the built-in ones do not count."""
     return {
         "policy": builtin.QOS_DRIVEN if own.by_metric else builtin.PRIORITY,
-        "crossings": config.scheduler.crossings and own.by_metric,
+        "crossings": config.scheduler.crossings and own.by_metric and not own.metric,
         **dict.fromkeys(("triage", "plans", "needed", "by_importance", "mirrored"), 0),
         **dict.fromkeys(("cost", "priority_cost"), builtin.OF_PIECES),
         "piece_queue": own.queue,
         "piece_level": own.gives_way,
         "piece_leaves": own.leaves,
         "piece_cost": own.cost,
+        "piece_metric": own.metric,
+        "piece_falls": own.falls,
         "pieces_look": own.look,
         "pieces_overhead": own.overhead,
         "pieces_move": own.move,
@@ -191,7 +195,7 @@ def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     classes["patience"], classes["urgent"] = rules["patience"], -np.inf
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
-    rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
+    rules["one_margin"] = len(set(classes["margin"].tolist())) == 1 and not rules["piece_level"]
     rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
     rules["crossing_pause"] = layout.on_grid(np.clip(classes["margin"].min() / 2.0, watchdog / 10.0, watchdog / 2.0))
 
@@ -318,6 +322,7 @@ def build(
         **own_numbers(own.numbers, hosts.attributes),
         "class_numbers": class_numbers(classes),
         "piece_numbers": np.zeros(len(OF_INSTANCE)),
+        "piece_state": np.zeros(len(OF_STATE)),
         "piece_more": np.zeros(1),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)

@@ -6,7 +6,7 @@ from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity, disruption_budgets, pod_groups
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, lesser_demands, standstill
 from slacktide.kernels.place import companions, nominations, search, search_free, search_with_rules, victims
-from slacktide.kernels.policies import in_force
+from slacktide.kernels.policies import in_force, pieces
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, whole
@@ -226,8 +226,9 @@ def serve(tb: State, entries: Records, at: int) -> None:
         if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
         in_force.note_failure(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]))
-        standstill.note(tb, entry, q_j)
-        hopeless_kinds.note(tb, entry, q_j)
+        told = stands if pieces.weigh(tb) else q_j
+        standstill.note(tb, entry, told)
+        hopeless_kinds.note(tb, entry, told)
         instance_ledger.record(
             tb, HELD, entry["row"], NOBODY, NOBODY, q_j - request_ledger.shift_of(tb, whole(entry["row"]))
         )

@@ -340,7 +340,7 @@ def order_by_pieces(tb: State, h: int, now: float, metrics: bool) -> float:
     spare = whole(len(first) - 1)
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        q = request_ledger.metric_of(tb, slot, now) if metrics else 0.0
+        q = in_force.worth(tb, slot, now) if metrics else 0.0
         peak = max(peak, q)
         pieces.place_victim(tb, slot, q, spare, now)
         if metrics and request_ledger.is_idle(tb, slot):
@@ -360,7 +360,7 @@ def sort_by_pieces(tb: State, h: int, now: float) -> None:
     or while contents stay; O(n^2), O(n) when nearly sorted."""
     metrics, ceiling = in_force.by_metric(tb), views.ceilings(tb)[h]
     peak = order_by_pieces(tb, h, now, metrics)
-    if metrics and views.hosts(tb)[h]["shared"] > 0:
+    if metrics and (views.hosts(tb)[h]["shared"] > 0 or pieces.weigh(tb)):
         ceiling["until"] = now + INSTANT
         lower_ceiling(tb, h, peak, now)
     elif metrics and ceiling["peak"] < np.inf and ceiling["until"] == np.inf:

@@ -289,6 +289,8 @@ def note_failure(tb: State, entry: Records, q_j: float, position: int) -> None:
         fall, kink, slop = 1.0, np.inf, 0.0
         if position >= 0:
             fall, slop = kind["fall"], kind["slop"]
+        elif pieces.weigh(tb) and in_force.by_metric(tb):
+            fall, slop = pieces.fall_of_waiting(tb, whole(entry["row"]), k), NEAR
         elif entry["request"] >= 0 and in_force.by_metric(tb):
             fall, kink, slop = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
         until = min(kink, lasts_until(tb, k, q_j - 2.0 * slop, fall, position))

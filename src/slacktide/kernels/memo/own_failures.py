@@ -38,6 +38,10 @@ def least_overhead(tb: State, slot: Records, then: float) -> float:
 def range_of(tb: State, slot: Records, then: float) -> tuple[float, float, bool]:
     """Between which numbers the metric of an instance on a host stays up to ``then``; whether that is known; O(1)."""
     now = views.control(tb)["now"]
+    if pieces.weigh(tb):
+        begin, end = pieces.metric_at(tb, slot, now), pieces.metric_at(tb, slot, then)
+        kink = pieces.metric_at(tb, slot, min(max(slot["on"], now), then))
+        return min(begin, kink, end) - NEAR, max(begin, kink, end) + NEAR, True
     q, passed = request_ledger.metric_of(tb, slot, now), then - now
     if slot["request"] >= 0:
         rise, until, blur = pace(tb, slot, now)

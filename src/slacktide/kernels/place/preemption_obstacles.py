@@ -94,6 +94,8 @@ def obstacle(tb: State, slot: Records, cls: int, q_j: float, now: float) -> int:
 @kernel
 def metric_now(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
+    if pieces.weigh(tb):
+        return pieces.metric_at(tb, slot, now)
     if slot["request"] < 0:
         return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)

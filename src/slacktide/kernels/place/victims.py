@@ -67,7 +67,7 @@ def choose_by_metric(tb: State, h: int, cls: int, q_j: float, now: float) -> int
     number = whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        q = request_ledger.metric_of(tb, slot, now)
+        q = in_force.worth(tb, slot, now)
         idle = request_ledger.is_idle(tb, slot)
         if slot["request"] >= 0:
             leeway.keep_eligibility(tb, slot, q, cls, q_j, now)
@@ -145,7 +145,7 @@ def feel(tb: State, slot: Records, at: int, now: float, out: Records) -> int:
         views.slack(tb)[at] = np.inf
         return whole(0)
     if in_force.cost(tb) == OF_PIECES:
-        q = request_ledger.metric_of(tb, slot, now) if in_force.by_metric(tb) else 0.0
+        q = in_force.worth(tb, slot, now) if in_force.by_metric(tb) else 0.0
         pieces.feel(tb, slot, q, now, out)
         return whole(1)
     if in_force.cost(tb) == FEWEST_VICTIMS:
@@ -217,7 +217,7 @@ def longest_grace(tb: State, h: int, number: int) -> float:
 @kernel
 def validity_of(tb: State, slot: Records, cls: int, now: float) -> float:
     """A chosen victim is one for any larger metric clearly below this, too; O(1)."""
-    q = request_ledger.metric_of(tb, slot, now)
+    q = in_force.worth(tb, slot, now)
     if not views.classes(tb)[cls]["overloaded"]:
         q = leeway.least_of(tb, slot, q, now)
     return in_force.eligible_below(tb, slot, q, cls, now)

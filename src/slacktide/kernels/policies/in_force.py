@@ -89,7 +89,15 @@ def standing(tb: State, row: int, k: int, q_j: float) -> float:
     ``k``; O(1)."""
     if not by_metric(tb):
         return q_j
+    if pieces.weigh(tb):
+        return pieces.metric_of_waiting(tb, row, k)
     return triage.standing(tb, row, k, q_j, views.control(tb)["now"])
+
+
+@leaf
+def worth(tb: State, slot: Records, now: float) -> float:
+    """The metric by which an instance on a host is judged: availability's, or a user's own; O(1)."""
+    return pieces.metric_at(tb, slot, now) if pieces.weigh(tb) else request_ledger.metric_of(tb, slot, now)
 
 
 @leaf
@@ -167,4 +175,4 @@ def eligible(tb: State, slot: Records, cls: int, q_j: float, now: float) -> bool
     """Whether the instance on a host may be preempted for one of class ``cls`` with metric ``q_j``; O(1)."""
     if not by_metric(tb):
         return eligible_by_class(tb, slot, cls)
-    return eligible_by_metric(tb, slot, request_ledger.metric_of(tb, slot, now), cls, q_j, now)
+    return eligible_by_metric(tb, slot, worth(tb, slot, now), cls, q_j, now)

@@ -9,6 +9,10 @@ j; or, as the function says it, always (inf) or never (-inf). (:func:`level`, :f
 
 **Cost of a preemption**: each victim adds to places that are compared from the left; the largest wins. (:func:`feel`)
 
+**Metric**: availability as ever, or of the user's own: of what was received, of lifetime and of how many instances
+there are. (:func:`metric_at`, :func:`metric_of_waiting`) Beside it stands by how much a second it falls at most while
+one waits, and nothing else happens. (:func:`fall_of_waiting`)
+
 All else is as for the built-in policies, which follows from what a level is: whoever may be preempted for one may be
 for whoever has less slack, so that a failure is one of every larger metric as well. How long it lasts follows from two
 things that are asked of the function (docs/own-policies.md): while the metric of k rises or falls, its level is largest
@@ -20,7 +24,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
+from slacktide.kernels.qos.metric import received
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import piece_of
 from slacktide.kernels.tables import views
@@ -29,10 +34,13 @@ from slacktide.kernels.tables.schema import Records, State
 QUEUE, LEVEL, LEAVES, COST = 1, 2, 4, 8
 """The pieces, as bits of what they ask for."""
 
-OF_CLASS = ("slo", "margin", "rank", "level", "levels", "overhead_limit")
+OF_CLASS = ("slo", "margin", "rank", "level", "levels", "overhead_limit", "alpha")
 """Numbers of a class, by their places in ``class_numbers``."""
 OF_INSTANCE = ("admitted", "age", "preemptions", "cpu", "memory")
 """Numbers of an instance, by their places in ``piece_numbers``; beside these its metric, slack and overhead."""
+OF_STATE = ("instances", "others")
+"""Numbers of a request, or of an instance by itself, by their places in ``piece_state``; beside these what it received
+and its lifetime, in place of metric and overhead."""
 LOWEST, HIGHEST = -(2.0**40), 2.0**40
 """Below and above every metric that is not infinite: 2^33 s and less."""
 STEP, HALVES = 2.0**-10, 50
@@ -68,6 +76,74 @@ def ask(tb: State, address: int, q: float, overhead: float, cls: int, other: int
 
 
 @leaf
+def weigh(tb: State) -> bool:
+    """Whether the policy has a metric of its own; O(1)."""
+    return views.rules(tb)["piece_metric"] != 0
+
+
+@leaf
+def ask_metric(tb: State, address: int, e: float, lifetime: float, live: float, others: float, cls: int) -> float:
+    """What a function of a user's metric says of ``e`` seconds received in this lifetime; O(the function)."""
+    state, classes = views.piece_state(tb), views.class_numbers(tb)
+    state[0], state[1] = live, others
+    found = piece_of(address, e, lifetime, state, classes[cls], classes[cls], views.piece_more(tb))
+    if np.isnan(found):
+        views.control(tb)["broken"] = 1
+    return found
+
+
+@kernel
+def metric_at(tb: State, slot: Records, then: float) -> float:
+    """A user's own metric of an instance on a host at ``then``, if nothing happens before; O(1)."""
+    address, accounting, cls = views.rules(tb)["piece_metric"], views.rules(tb)["accounting"], whole(slot["cls"])
+    if slot["request"] >= 0:
+        q = whole(slot["request"])
+        request = views.requests(tb)[q]
+        e = request_ledger.earned(tb, q, then) - request_ledger.unearned(tb, slot, then)
+        others = request_ledger.goes_on(request, accounting, request_ledger.counts_as_up(slot, then))
+        lifetime = request_ledger.lifetime_of(request, then)
+        return ask_metric(tb, address, e, lifetime, float(request["live"]), others, cls)
+    runs = max(0.0, then - slot["on"])
+    if window_ledger.has_window(tb, cls):  # then ``e`` and ``p`` of the slot are of the window
+        row = whole(slot["row"])
+        e, lifetime = received(views.instances(tb)[row], accounting) + runs, then - views.admission(tb)[row]
+    else:
+        e = slot["e"] + runs
+        lifetime = slot["e"] + slot["p"] + (then - slot["since"])
+    return ask_metric(tb, address, e, lifetime, 1.0, 0.0, cls)
+
+
+@kernel
+def of_waiting(tb: State, address: int, row: int, cls: int) -> float:
+    """What a function of a user's metric says of a waiting instance now; O(1)."""
+    now, accounting, q = views.control(tb)["now"], views.rules(tb)["accounting"], request_ledger.decider_of(tb, row)
+    if q >= 0:
+        request = views.requests(tb)[q]
+        e, others = request_ledger.earned(tb, q, now), request_ledger.goes_on(request, accounting, whole(0))
+        lifetime = request_ledger.lifetime_of(request, now)
+        return ask_metric(tb, address, e, lifetime, float(request["live"]), others, cls)
+    instance = views.instances(tb)[row]
+    if window_ledger.has_window(tb, cls):
+        e, lifetime = received(instance, accounting), now - views.admission(tb)[row]
+    else:
+        e, p = window_ledger.own_seconds(tb, row, cls, instance["since"])
+        lifetime = e + p + (now - instance["since"])
+    return ask_metric(tb, address, e, lifetime, 1.0, 0.0, cls)
+
+
+@kernel
+def metric_of_waiting(tb: State, row: int, k: int) -> float:
+    """A user's own metric of a waiting instance of kind ``k``; O(1)."""
+    return of_waiting(tb, views.rules(tb)["piece_metric"], row, whole(views.kinds(tb)[k]["cls"]))
+
+
+@kernel
+def fall_of_waiting(tb: State, row: int, k: int) -> float:
+    """By how much a second that falls at most, while nothing happens; O(1)."""
+    return max(0.0, of_waiting(tb, views.rules(tb)["piece_falls"], row, whole(views.kinds(tb)[k]["cls"])))
+
+
+@leaf
 def overhead_for(tb: State, slot: Records, piece: int, now: float) -> float:
     """The overhead of an instance on a host, for a piece that asks for it; O(1)."""
     return request_ledger.overhead_of(tb, slot, now) if views.rules(tb)["pieces_overhead"] & piece else 0.0
@@ -78,6 +154,8 @@ def place_entry(tb: State, entry: Records, q_j: float) -> None:
     """Write where a waiting instance with metric ``q_j`` stands in the queue into its entry; O(1)."""
     kind, more = views.kinds(tb)[entry["kind"]], views.piece_more(tb)
     cls = whole(kind["cls"])
+    if weigh(tb):
+        q_j = metric_of_waiting(tb, whole(entry["row"]), whole(entry["kind"]))
     look(tb, whole(entry["row"]), whole(kind["shape"]), QUEUE)
     entry["first"] = ask(tb, views.rules(tb)["piece_queue"], q_j, 0.0, cls, cls, more)
     entry["second"] = more[0]

@@ -223,6 +223,7 @@ ARRAYS: dict[str, Array] = {
     "attributes": Array(F8, (H, "numbers asked"), "user's unit", "attributes of hosts that it asks for; NaN: none"),
     "class_numbers": Array(F8, ("classes", "numbers of a class"), "number", "that pieces of a user's policy ask for"),
     "piece_numbers": Array(F8, ("numbers of an instance",), "number", "scratch: the same of an instance"),
+    "piece_state": Array(F8, (2,), "number", "scratch: what a user's metric asks for of a request"),
     "piece_more": Array(F8, (1,), "number", "scratch: the second number of a place"),
     "victim_first": Array(F8, ("slots",), "number", "scratch: places in a user's own order of victims"),
     "victim_second": Array(F8, ("slots",), "number", "scratch: the same, of equal ones"),

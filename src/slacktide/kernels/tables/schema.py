@@ -275,6 +275,8 @@ RULES = np.dtype(
         ("piece_level", "i8"),
         ("piece_leaves", "i8"),
         ("piece_cost", "i8"),
+        ("piece_metric", "i8"),  # and of its metric
+        ("piece_falls", "i8"),
         ("pieces_look", "i8"),  # which of them ask for numbers of an instance (:mod:`..policies.pieces`)
         ("pieces_overhead", "i8"),  # and which for its overhead
         ("pieces_move", "i8"),  # and which for what time changes beside the overhead and, of levels, the metric

@@ -155,6 +155,7 @@ __all__ = [
     "ContainerPort",
     "ContainerStatus",
     "CronJob",
+    "DaemonSet",
     "Deployment",
     "DeviceClass",
     "DeviceTaintRule",
