@@ -193,6 +193,7 @@ TWINS: dict[str, str] = {
     "host_slots.sort_by_pieces": "reference.policies:Pass.candidates",
     "waiting_queue.change_kind": "reference.simulator:Simulation.run_pass",
     "waiting_queue.sort_order": "reference.policies:Pass.order",
+    "waiting_queue.goes_by_metric": "reference.policies:Pass.order",
     "waiting_queue.find_firsts": "reference.policies:Pass.order",
     "waiting_queue.arrange_by_pieces": "reference.policies:Pass.order",
     "scheduling_pass.give_turns_back": "reference.simulator:Simulation.run_pass",

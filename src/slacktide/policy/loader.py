@@ -16,7 +16,6 @@ import importlib.util
 import inspect
 import math
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
@@ -50,8 +49,6 @@ class Loaded:
     code: OwnCode = field(default_factory=OwnCode)
     policy: Policy | None = None
     keep: tuple[Any, ...] = ()
-    seconds: float = 0.0
-    """What compiling the pieces of a policy took."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,9 +202,8 @@ def load(config: Config, own: object = None) -> Loaded:
             raise ConfigError(
                 f"policy.cost: found {config.policy.cost!r} beside pieces, expected the piece 'cost' alone"
             )
-        begun = time.perf_counter()
         pieces, alive = compiled(own, config.policy.name, _piece)
-        return Loaded(OwnCode(score, cost, numbers, pieces), None, (*keep, alive), time.perf_counter() - begun)
+        return Loaded(OwnCode(score, cost, numbers, pieces), None, (*keep, alive))
     return Loaded(OwnCode(score, cost, numbers), None if own is None else _instance(own, config), tuple(keep))
 
 

@@ -186,7 +186,9 @@ def _run(
     intervals: float | None,
     observe: Observer | None,
 ) -> RunResult:
+    begun = time.perf_counter()
     own = load(config, policy)
+    compiling = 0.0 if own.code.pieces is None else time.perf_counter() - begun
     workload = considered(workload, config)
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
@@ -213,7 +215,7 @@ def _run(
     final = float(control["now"]) if end is None else float(tb.rules["end"])
     if watch is not None:
         watch.close(final)
-    return replace(result_of(tb, workload, recorder, final), compile_seconds=own.seconds)
+    return replace(result_of(tb, workload, recorder, final), compile_seconds=compiling)
 
 
 def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:

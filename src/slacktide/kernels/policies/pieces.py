@@ -181,9 +181,9 @@ def level(tb: State, slot: Records, q_k: float, cls: int, now: float) -> float:
 
 @leaf
 def may_go(tb: State, slot: Records, q_k: float, cls: int, q_j: float, now: float) -> bool:
-    """Whether instance k, on a host with metric ``q_k``, may be preempted for one of class ``cls``; O(1)."""
-    below = level(tb, slot, q_k, cls, now)
-    return q_j < below or below == np.inf
+    """Whether instance k, on a host with metric ``q_k``, may be preempted for one of class ``cls``; by metric nobody is
+    for whoever cannot miss its promise; O(1)."""
+    return q_j < level(tb, slot, q_k, cls, now)
 
 
 @kernel

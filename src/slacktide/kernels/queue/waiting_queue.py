@@ -284,15 +284,29 @@ def arrange_by_pieces(tb: State, entries: Records, count: int) -> None:
         for i in range(count):
             order[i] = i
         sort_order(tb, entries, whole(0), whole(count))
-        return
-    n = whole(0)
-    for b in range(found):
-        begin = n
-        for i in range(count):
-            if entries[i]["first"] == firsts[b]:
-                order[n] = i
-                n += 1
-        sort_order(tb, entries, begin, n)
+    else:
+        n = whole(0)
+        for b in range(found):
+            begin = n
+            for i in range(count):
+                if entries[i]["first"] == firsts[b]:
+                    order[n] = i
+                    n += 1
+            sort_order(tb, entries, begin, n)
+    control["ordered"] = not pieces.weigh(tb) and len(views.requests(tb)) == 0 and goes_by_metric(tb, entries, count)
+
+
+@kernel
+def goes_by_metric(tb: State, entries: Records, count: int) -> bool:
+    """Whether those of each kind have their turns by increasing metric, as the built-in policies serve them; O(n)."""
+    rounds = views.control(tb)["rounds"]
+    for i in range(count):
+        entry = entries[views.order(tb)[i]]
+        kind = views.kinds(tb)[views.kinds(tb)[entry["kind"]]["alike"]]
+        if kind["seen_in"] == rounds and entry["key"] < kind["seen_key"]:
+            return False
+        kind["seen_in"], kind["seen_key"] = rounds, entry["key"]
+    return True
 
 
 @kernel

@@ -179,6 +179,8 @@ KIND = np.dtype(
         ("no_room", "i8"),  # no host has room for it that nothing left since this position in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
+        ("seen_in", "i8"),  # the round of turns for which ``seen_key`` is
+        ("seen_key", "f8"),  # that of the last one of it, by a user's own order of the queue
         ("reach", "f8"),  # for so many seconds a failure has held, by a user's own rule of eligibility
         ("worked_out", "i8"),  # in which pass ``until`` was worked out last, of all hosts
         ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
@@ -377,6 +379,7 @@ CONTROL = np.dtype(
         ("gang_starts", "i8"),  # whether they start
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
+        ("ordered", "i8"),  # whether a user's own order of the queue is by metric within each kind
         ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("whole_members", "i8"),  # instances of groups that are preempted as a whole, on hosts or not
         ("asking", "i8"),  # the group of that kind whose instance has its turn, or -1
