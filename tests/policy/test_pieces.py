@@ -11,12 +11,14 @@ from typing import Any
 import pytest
 
 from slacktide.config import Config, preset
+from slacktide.engine.core.engine import Engine
 from slacktide.errors import ConfigError, PluginError
 from slacktide.policy.loader import load
 from slacktide.policy.pieces import Pieces
 from support.clusters import Cluster, cluster
+from support.following import followed, livable, simulated
 from support.repository import REPOSITORY
-from support.runs import compare, core, everything, twin
+from support.runs import compare, core, everything, first_difference, twin
 from support.small import BRONZE, GOLD, SILVER, Request, machines, small
 
 EXAMPLES = REPOSITORY / "examples"
@@ -156,3 +158,17 @@ def test_a_cost_of_its_own_beside_pieces_is_refused() -> None:
     config = replace(config, policy=replace(config.policy, cost=cost))
     with pytest.raises(ConfigError, match=r"policy.cost: found '.*:gentle' beside pieces, expected the piece 'cost'"):
         load(config)
+
+
+@pytest.mark.parametrize(("both", "name"), [(by_priority, "05_priority_from_pieces.py:priority"),
+                                            (as_published, "06_qos_driven_from_pieces.py:qos_driven")])  # fmt: skip
+def test_a_live_engine_decides_by_pieces_as_by_the_built_in_policy(both: Any, name: str, tmp_path: Path) -> None:
+    preempted = 0
+    for seed in range(46_100, 46_104):
+        built_in = livable(both(cluster(seed))[0])
+        pieces = built_in.with_(policy={"name": f"{EXAMPLES / name}"})
+        result, log = simulated(built_in, tmp_path)
+        found = first_difference("decisions", log, followed(pieces, result).log)
+        assert found is None, f"seed {seed}: {found}"
+        preempted += result.preemptions
+    assert preempted > 0
