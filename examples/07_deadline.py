@@ -13,18 +13,18 @@ from slacktide.policy import Pieces
 from slacktide.policy.metrics import throughput
 
 NEVER = -np.inf
-HOUR = 3600.0
+MINUTE, HOUR = 60.0, 3600.0
 
 
-def queue(metric: float) -> float:
-    """Whoever can wait the least has its turn first."""
-    return metric
+def queue(metric: float) -> tuple[int, float]:
+    """Those first who can still make it, whoever can wait the least before the others."""
+    return (0 if metric >= 0.0 else 1), metric
 
 
 def gives_way(metric: float, level: int, waiting_level: int, waiting_margin: float) -> float:
-    """Who can wait lends its place to whoever can wait less; who cannot, to the more important only."""
-    if metric >= 0.0:
-        return metric - 60.0  # no swaps for less than a minute
+    """Who has a minute to spare lends its place to whoever can wait less; who has not, to the more important only."""
+    if metric >= MINUTE:
+        return metric - MINUTE
     return waiting_margin if level > waiting_level else NEVER
 
 
