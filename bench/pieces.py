@@ -41,7 +41,8 @@ def decided(result: RunResult) -> str:
 def pieces_of(text: str) -> Pieces:
     """The policy of this name in an example; its code is kept from run to run."""
     file, _, name = text.partition(":")
-    return runpy.run_path(str(EXAMPLES / file))[name]
+    found: Pieces = runpy.run_path(str(EXAMPLES / file))[name]
+    return found
 
 
 def main() -> None:
