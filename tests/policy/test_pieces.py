@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from slacktide.config import Config, preset
-from slacktide.engine.core.engine import Engine
 from slacktide.errors import ConfigError, PluginError
 from slacktide.policy.loader import load
 from slacktide.policy.pieces import Pieces
@@ -59,6 +59,52 @@ def test_the_built_in_policies_from_pieces_decide_as_they_do(kind: str, both: An
         preempted += found.preemptions
         if kind == "requests" and seed % 4 == 0:
             assert compare(found, twin(built_in)) is None, f"{kind}, seed {seed}"
+    assert preempted > 0
+
+
+def spends(out: Any, level: int, preemptions: int) -> None:
+    out[level] -= 1.0 + preemptions
+
+
+def lends(
+    metric: float, margin: float, level: int, overhead: float, waiting_margin: float, waiting_level: int
+) -> float:
+    if overhead > 0.4:
+        return -np.inf
+    return metric - 3.0 if metric >= margin else waiting_margin if level > waiting_level else -np.inf
+
+
+def lends_young(metric: float, age: float, waiting_slo: float) -> float:
+    return metric if age < 40.0 else waiting_slo
+
+
+ODD = {
+    "the least important first": Pieces(
+        lambda level, admitted: (-level, admitted), lambda level, waiting_level: level > waiting_level,
+        lambda cpu, preemptions: (preemptions, -cpu), spends,
+    ),
+    "whoever was preempted least": Pieces(
+        lambda admitted: -admitted, lambda preemptions, waiting_level, level: preemptions < 2 and level >= waiting_level,
+        lambda memory: memory, spends,
+    ),
+    "the last first, by metric": Pieces(lambda admitted: -admitted, lends, lambda preemptions, metric: (preemptions, -metric), spends),
+    "by size and age": Pieces(lambda cpu, slack: (cpu, slack), lends_young, lambda age: age, spends),
+    "always, by metric": Pieces(
+        lambda metric: metric, lambda level, waiting_level: level > waiting_level, lambda overhead, metric: (overhead, metric), spends
+    ),
+}  # fmt: skip
+"""Whose order of the queue is not that of who may preempt whom, or of metrics."""
+
+
+@pytest.mark.parametrize("kind", ["rows", "requests", "windows", "priorities and limits", "many"])
+@pytest.mark.parametrize("name", ODD)
+def test_nothing_that_saves_work_changes_a_decision_by_pieces(name: str, kind: str, tmp_path: Path) -> None:
+    preempted = 0
+    for seed in SEEDS if kind != "many" else SEEDS[:6]:
+        one = KINDS[kind](seed).with_(policy={"cost": "default"})
+        found = core(one, tmp_path, own=ODD[name])
+        assert everything(found) == everything(core(one.naively(), tmp_path, own=ODD[name])), f"{kind}, seed {seed}"
+        preempted += found.preemptions
     assert preempted > 0
 
 

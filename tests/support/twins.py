@@ -184,7 +184,7 @@ TWINS: dict[str, str] = {
     "own_failures.lasts_until_then": "reference.policies:Pass.choose_preempting",
     "own_failures.lasts_until": "reference.policies:Pass.choose_preempting",
     "in_force.ends_by_class": "reference.policies:Pass.candidates",
-    "in_force.note_failure": "reference.policies:Pass.choose_preempting",
+    "in_force.note_look": "reference.policies:Pass.choose_preempting",
     "in_force.eligible_by_metric": "reference.policies:Pass.eligible",
     "in_force.eligible_below": "reference.policies:Pass.eligible",
     "in_force.none_after": "reference.policies:Pass.victims",

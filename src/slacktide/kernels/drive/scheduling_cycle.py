@@ -22,6 +22,7 @@ def find_host(tb: State, entry: Records, q_j: float) -> int:
     k = whole(entry["kind"])
     views.control(tb)["order_mattered"] = 0
     views.control(tb)["seeking"] = views.kinds(tb)[k]["cls"]
+    in_force.note_look(tb, whole(views.kinds(tb)[k]["cls"]))
     if affinity.involved(tb, k):
         return find_with_rules(tb, k, q_j)
     position = infeasibility_memo.known_since(tb, k, q_j)
@@ -225,7 +226,6 @@ def serve(tb: State, entries: Records, at: int) -> None:
     else:
         if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
-        in_force.note_failure(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]))
         told = stands if pieces.weigh(tb) else q_j
         standstill.note(tb, entry, told)
         hopeless_kinds.note(tb, entry, told)

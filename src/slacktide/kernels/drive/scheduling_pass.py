@@ -51,7 +51,7 @@ def weigh_overload(tb: State) -> None:
 @kernel
 def give_turns_back(tb: State) -> None:
     """Whom the last pass placed may be preempted from now on. By a user's own policy by class the order of the queue
-    does not say for whom: where somebody failed after that who may, the host counts as changed.
+    does not say for whom: where somebody looked after that who may, the host counts as changed.
 
     O(changes since that pass began * (instances on a host + classes)).
     """
@@ -67,7 +67,7 @@ def give_turns_back(tb: State) -> None:
 
 @kernel
 def opens_late(tb: State, h: int, position: int) -> bool:
-    """Whether one that the last pass placed on host ``h`` is eligible for a class of which somebody failed after this
+    """Whether one that the last pass placed on host ``h`` is eligible for a class of which somebody looked after this
     position of the change log; O(instances on it, and classes for each that was placed)."""
     classes, control = views.classes(tb), views.control(tb)
     for i in range(views.hosts(tb)[h]["count"]):
@@ -75,8 +75,8 @@ def opens_late(tb: State, h: int, position: int) -> bool:
         if slot["batch"] != control["batch"]:
             continue
         for cls in range(len(classes)):
-            failed = classes[cls]["failed_in"] == control["batch"] and classes[cls]["failed_at"] > position
-            if failed and in_force.eligible_by_class(tb, slot, whole(cls)):
+            looked = classes[cls]["looked_in"] == control["batch"] and classes[cls]["looked_at"] > position
+            if looked and in_force.eligible_by_class(tb, slot, whole(cls)):
                 return True
     return False
 

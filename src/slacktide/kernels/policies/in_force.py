@@ -126,11 +126,11 @@ def ends_by_class(tb: State) -> bool:
 
 
 @leaf
-def note_failure(tb: State, cls: int) -> None:
-    """One of class ``cls`` found no host; O(1)."""
+def note_look(tb: State, cls: int) -> None:
+    """One of class ``cls`` looks for a host, and what it finds out about hosts may be kept; O(1)."""
     if pieces.decide(tb):
         theirs, control = views.classes(tb)[cls], views.control(tb)
-        theirs["failed_in"], theirs["failed_at"] = control["batch"], control["changes"]
+        theirs["looked_in"], theirs["looked_at"] = control["batch"], control["changes"]
 
 
 @leaf

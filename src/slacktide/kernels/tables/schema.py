@@ -114,8 +114,8 @@ CLASS = np.dtype(
         ("bounded", "i8"),  # by a user's own rule of eligibility: whether it is known
         ("bounded_for", "f8"),  # for whom
         ("lends_above", "f8"),  # that nobody with a metric up to this gives way
-        ("failed_in", "i8"),  # the last pass in which one of it found no host, where a user's own policy goes by class
-        ("failed_at", "i8"),  # and where the change log ended then
+        ("looked_in", "i8"),  # the last pass in which one of it looked for a host, where a user's own policy decides
+        ("looked_at", "i8"),  # and where the change log ended then
         ("windowed", "i8"),  # LIFETIME, ROLLING or CALENDAR, of :mod:`.window_records`; the rest is 0 for LIFETIME
         ("whole_budget", "i8"),
         ("length", "f8"),  # W, seconds, of a rolling window
