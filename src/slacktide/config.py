@@ -316,6 +316,9 @@ class KubeSettings:
     """Whether pods of the system may be preempted like any other: static pods, those of DaemonSets, and those of
     system-cluster-critical and system-node-critical. Turn it on where DaemonSets that may be missed for a while
     fill nodes."""
+    daemon_sets: Literal["system", "services"] = "system"
+    """``services``: a DaemonSet is a service as a Deployment is, of as many instances as nodes that are to have one,
+    and its pods are preempted like those (Farias's thesis, 7.2.2). ``system``: its pods are never preempted."""
     added_affinity: str | None = None
     """Node affinity, as JSON, that is added to that of all its pods (kube-scheduler: ``addedAffinity``), to keep
     them on some of the nodes."""

@@ -60,6 +60,11 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if ne ((.Values.settings.kube | default dict).disruption_budgets | default "hard") "hard" -}}yes{{- end -}}
 {{- end -}}
 
+{{/* Whether DaemonSets are services: kube.daemon_sets. */}}
+{{- define "slacktide.daemons" -}}
+{{- if eq ((.Values.settings.kube | default dict).daemon_sets | default "system") "services" -}}yes{{- end -}}
+{{- end -}}
+
 {{/* Whether Prometheus needs an account to read metrics with. */}}
 {{- define "slacktide.scraped" -}}
 {{- if or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}yes{{- end -}}

@@ -19,11 +19,11 @@ from slacktide.config import Config
 from slacktide.errors import SPOKEN, ConfigError
 from slacktide.model import ServiceClass
 from slacktide.model.durations import parse_duration
-from slacktide.policy import Policy
+from slacktide.policy import Pieces, Policy
 from slacktide.settings_file import SettingsFile
 
-PolicyChoice: TypeAlias = str | Policy | type[Policy]
-"""A name as on the command line (also ``file.py:Class``), a class with ``decide``, or an object of one."""
+PolicyChoice: TypeAlias = str | Policy | type[Policy] | Pieces
+"""A name as on the command line (also ``file.py:Class``), a class with ``decide``, an object of one, or pieces."""
 Duration: TypeAlias = float | str | timedelta
 """Seconds, a text such as ``"1h30m"``, or a ``timedelta``."""
 
@@ -133,8 +133,11 @@ def _keyword(where: str, name: str) -> str:
 
 def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:
     """The settings with the policy's name, and the policy itself where it is not given by name."""
+    own: object = None
     if policy is None or isinstance(policy, str):
-        name, own = policy or config.policy.name, None
+        name = policy or config.policy.name
+    elif isinstance(policy, Pieces):
+        name, own = policy.name, policy
     else:
         kind = policy if inspect.isclass(policy) else type(policy)
         name, own = f"{kind.__module__}.{kind.__qualname__}", policy
@@ -149,6 +152,8 @@ def listed(where: str, policies: object) -> None:
 
 def called(policy: PolicyChoice) -> str:
     """How a policy is called beside others: a class as in its file."""
+    if isinstance(policy, Pieces):
+        return policy.name
     return policy if isinstance(policy, str) else str(getattr(policy, "__name__", type(policy).__name__))
 
 
@@ -176,6 +181,8 @@ def policy_by_name(policy: PolicyChoice) -> str:
     """A name by which another process finds the policy: ``file.py:Class`` of a class that stands in a file."""
     if isinstance(policy, str):
         return policy
+    if isinstance(policy, Pieces):
+        return _pieces_by_name(policy)
     if not inspect.isclass(policy):
         raise ConfigError(
             f"policy: found an object of {type(policy).__name__}, expected its class: every run makes one of its own"
@@ -191,3 +198,16 @@ def policy_by_name(policy: PolicyChoice) -> str:
             f"{policy.__name__}'. simulate() takes the class itself"
         )
     return f"{file}:{policy.__name__}"
+
+
+def _pieces_by_name(policy: Pieces) -> str:
+    """``file.py:NAME`` of pieces that stand in a file, as another process finds them."""
+    module = inspect.getmodule(policy.queue)
+    file = getattr(module, "__file__", None) or ""
+    names = [name for name, value in vars(module).items() if value is policy] if file.endswith(".py") else []
+    if not names:
+        raise ConfigError(
+            f"policy: found the pieces {policy.name!r}, expected some with a name at the top of the .py file in which "
+            "'queue' stands, which other processes can read; simulate() takes the pieces themselves"
+        )
+    return f"{file}:{names[0]}"

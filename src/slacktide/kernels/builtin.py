@@ -18,8 +18,9 @@ from typing import Any
 DEFAULT = "default"
 """The name of the score and of the cost that the policy has of its own."""
 
-OWN = -1
-"""In place of a number: a user's own score or cost, called by the address of its machine code."""
+OWN, OF_PIECES = -1, -2
+"""In place of a number: a user's own score or cost, called by the address of its machine code; and the cost that is a
+piece of a user's own policy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,5 +2,6 @@
 
 from slacktide.policy.api import Bind, Hold, Plan, Policy, View
 from slacktide.policy.loader import available
+from slacktide.policy.pieces import Metric, Pieces
 
-__all__ = ["Bind", "Hold", "Plan", "Policy", "View", "available"]
+__all__ = ["Bind", "Hold", "Metric", "Pieces", "Plan", "Policy", "View", "available"]

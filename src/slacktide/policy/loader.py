@@ -14,13 +14,17 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, cast, get_args
+
+import numpy as np
 
 from slacktide.config import Config, PresetName
 from slacktide.errors import ConfigError, PluginError, SlacktideError
@@ -28,6 +32,8 @@ from slacktide.kernels.builtin import COSTS, DEFAULT, POLICIES, SCORES, offers
 from slacktide.kernels.runtime.compiling import PLAIN
 from slacktide.kernels.runtime.mode import INSTALL, Mode, has_numba, mode
 from slacktide.policy.api import Policy
+from slacktide.policy.piece_code import compiled
+from slacktide.policy.pieces import Pieces
 from slacktide.policy.raised import not_compiled, told
 from slacktide.state.cluster import OwnCode
 
@@ -143,6 +149,32 @@ def _own(text: str, kind: str) -> tuple[int, Any, tuple[str, ...]]:
     return *_address(function, kind, text, len(further)), further
 
 
+def _first(numbers: Any, shape: tuple[int]) -> Any:
+    return np.asarray(numbers)[: shape[0]]
+
+
+@lru_cache(64)
+def _piece(function: Callable[..., Any], source: str) -> tuple[int, Any]:
+    """Machine code of a wrapper around a piece of a policy, and what keeps it alive; kept for further runs."""
+    if mode() is Mode.PLAIN:
+        known = {"own": function, "array": _first, "nan": math.nan, "inf": math.inf}
+        exec(source, known)  # as own_code.piece
+        call: Any = known["call"]
+        PLAIN[id(call)] = call
+        return id(call), call
+    if not has_numba():
+        raise PluginError(f"a policy from pieces is compiled by Numba, which is absent; {INSTALL}")
+    from slacktide.policy import own_code
+
+    try:
+        made = own_code.piece(function, source)
+    except own_code.NumbaError as problem:
+        first = str(problem).strip().splitlines()[0]
+        name = getattr(function, "__name__", "piece")
+        raise PluginError(f"{name}: Numba cannot compile it: {first}") from problem
+    return int(made.address), made
+
+
 def has_own_code(config: Config) -> bool:
     """Whether the settings name a score or cost that is compiled for them."""
     return config.policy.score not in (DEFAULT, *SCORES) or config.policy.cost not in (DEFAULT, *COSTS)
@@ -163,12 +195,16 @@ def load(config: Config, own: object = None) -> Loaded:
     if config.policy.cost not in (DEFAULT, *COSTS):
         cost, alive, _ = _own(config.policy.cost, "costs")
         keep.append(alive)
-    policy = None
-    if own is not None:
-        policy = _instance(own, config)
-    elif config.policy.name not in POLICIES:
-        policy = _instance(_find(config.policy.name, "policies"), config)
-    return Loaded(OwnCode(score, cost, numbers), policy, tuple(keep))
+    if own is None and config.policy.name not in POLICIES:
+        own = _find(config.policy.name, "policies")
+    if isinstance(own, Pieces):
+        if cost:
+            raise ConfigError(
+                f"policy.cost: found {config.policy.cost!r} beside pieces, expected the piece 'cost' alone"
+            )
+        pieces, alive = compiled(own, config.policy.name, _piece)
+        return Loaded(OwnCode(score, cost, numbers, pieces), None, (*keep, alive))
+    return Loaded(OwnCode(score, cost, numbers), None if own is None else _instance(own, config), tuple(keep))
 
 
 def _instance(found: Any, config: Config) -> Policy:
@@ -185,7 +221,7 @@ def _instance(found: Any, config: Config) -> Policy:
         except Exception as problem:
             raise PluginError(f"{name}: cannot be created: {told(problem)}") from problem
     if not isinstance(found, Policy):
-        raise PluginError(f"{name}: found {type(found).__name__}, expected something with decide(view, now)")
+        raise PluginError(f"{name}: found {type(found).__name__}, expected Pieces, or something with decide(view, now)")
     return found
 
 

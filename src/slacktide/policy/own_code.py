@@ -1,4 +1,7 @@
-"""A user's own score and cost as machine code that kernels call by address. Importing this imports Numba."""
+"""A user's own score, cost and pieces of a policy as machine code that kernels call by address.
+
+Importing this imports Numba.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from numba.core import types
 from numba.core.errors import NumbaError
 from numba.np.unsafe.ndarray import to_fixed_tuple
 
-__all__ = ["NumbaError", "cost", "score"]
+__all__ = ["NumbaError", "cost", "piece", "score"]
 
 _pointer: Any = types.CPointer  # untyped
 _carray: Any = cast(Any, numba).carray
@@ -19,6 +22,7 @@ _make: Any = numba.cfunc
 _fixed_tuple: Any = to_fixed_tuple
 _FLOATS = _pointer(types.float64)
 _SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64, _FLOATS)
+_PIECE = types.float64(types.float64, types.float64, _FLOATS, _FLOATS, _FLOATS, _FLOATS)
 _COST = types.void(_FLOATS, _pointer(types.int64), types.int64, _FLOATS, types.int64)
 
 
@@ -60,3 +64,10 @@ def cost(function: Callable[..., Any]) -> Any:
             filled[:] = np.nan
 
     return _make(_COST)(call)
+
+
+def piece(function: Callable[..., Any], source: str) -> Any:
+    """A wrapper of this source around a piece of a policy, with its ``address``. Raises :class:`NumbaError`."""
+    known = {"own": numba.njit(function), "array": _carray, "nan": np.nan, "inf": np.inf}
+    exec(source, known)  # of names that :mod:`.piece_code` knows
+    return _make(_PIECE)(known["call"])

@@ -174,7 +174,7 @@ def run(
         record = schema.RECORD_EVENTS * events + schema.RECORD_OUTAGES * (events or outages)
         record += schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
         result = _run(workload, hosts, config, own, record, progress, intervals, observe)
-        return replace(result, compile_seconds=seconds())
+        return replace(result, compile_seconds=max(seconds(), result.compile_seconds))
 
 
 def _run(
@@ -187,7 +187,9 @@ def _run(
     intervals: float | None,
     observe: Observer | None,
 ) -> RunResult:
+    begun = time.perf_counter()
     own = load(config, policy)
+    compiling = 0.0 if own.code.pieces is None else time.perf_counter() - begun
     workload = considered(workload, config)
     if config.delay.network is not None:
         hosts = replace(hosts, network=read_network(config.delay.network, hosts))
@@ -214,7 +216,7 @@ def _run(
     final = float(control["now"]) if end is None else float(tb.rules["end"])
     if watch is not None:
         watch.close(final)
-    return result_of(tb, workload, recorder, final)
+    return replace(result_of(tb, workload, recorder, final), compile_seconds=compiling)
 
 
 def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:

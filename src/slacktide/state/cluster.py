@@ -18,6 +18,7 @@ from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.feasible.own_numbers import ATTRIBUTE, NAMES
 from slacktide.kernels.place import offers
 from slacktide.kernels.plan.record import SAMPLES
+from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE, OF_STATE
 from slacktide.kernels.tables import log_records, schema
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
@@ -64,12 +65,30 @@ SHARED_BYTES = 48_000_000  # for shared evaluations; fewer sets only cost time
 
 
 @dataclass(frozen=True, slots=True)
+class PieceCode:
+    """Addresses of the compiled pieces of a user's policy, and what they ask for (:mod:`.kernels.policies.pieces`)."""
+
+    queue: int
+    gives_way: int
+    leaves: int
+    cost: int
+    look: int
+    overhead: int
+    move: int
+    by_metric: bool
+    metric: int = 0
+    falls: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class OwnCode:
-    """Addresses of a user's compiled score and cost, 0 for none; the numbers that the score asks for, by name."""
+    """Addresses of a user's compiled score and cost, 0 for none; the numbers that the score asks for, by name; and the
+    pieces of a policy."""
 
     score: int = 0
     cost: int = 0
     numbers: tuple[str, ...] = ()
+    pieces: PieceCode | None = None
 
 
 def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, record: int) -> schema.Records:
@@ -132,12 +151,41 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
     }
     if score is not None:
         values |= score.addresses()
+    if own.pieces is not None:
+        values |= piece_rules(config, own.pieces)
     for name, value in values.items():
         rules[0][name] = value
     for name in ON_GRID:
         rules[name] = layout.on_grid(rules[name])
     note_classes(rules[0], classes)
     return rules
+
+
+def piece_rules(config: Config, own: PieceCode) -> dict[str, float | int]:
+    """What rules say otherwise where a user's policy from pieces decides: those of the built-in ones do not count."""
+    return {
+        "policy": builtin.QOS_DRIVEN if own.by_metric else builtin.PRIORITY,
+        "crossings": config.scheduler.crossings and own.by_metric and not own.metric,
+        **dict.fromkeys(("triage", "plans", "needed", "by_importance", "mirrored"), 0),
+        **dict.fromkeys(("cost", "priority_cost"), builtin.OF_PIECES),
+        "piece_queue": own.queue,
+        "piece_level": own.gives_way,
+        "piece_leaves": own.leaves,
+        "piece_cost": own.cost,
+        "piece_metric": own.metric,
+        "piece_falls": own.falls,
+        "pieces_look": own.look,
+        "pieces_overhead": own.overhead,
+        "pieces_move": own.move,
+    }
+
+
+def class_numbers(classes: schema.Records) -> NDArray[np.float64]:
+    """What pieces of a user's policy may ask of each class, shape (classes, numbers)."""
+    names = {"rank": "named_rank", "overhead_limit": "limit"}
+    levels = np.full(len(classes), classes["level"].max() + 1.0)
+    columns = [levels if one == "levels" else classes[names.get(one, one)] for one in OF_CLASS]
+    return np.stack(columns, axis=1).astype(np.float64)
 
 
 def note_classes(rules: schema.Records, classes: schema.Records) -> None:
@@ -147,7 +195,7 @@ def note_classes(rules: schema.Records, classes: schema.Records) -> None:
     classes["patience"], classes["urgent"] = rules["patience"], -np.inf
     rules["fastest"] = float(classes["slope"].max())
     rules["min_running"] = classes["min_running"].max()
-    rules["one_margin"] = len(set(classes["margin"].tolist())) == 1
+    rules["one_margin"] = len(set(classes["margin"].tolist())) == 1 and not rules["piece_level"]
     rules["spare_from"] = classes["margin"].min() + rules["overload_patience"]
     rules["crossing_pause"] = layout.on_grid(np.clip(classes["margin"].min() / 2.0, watchdog / 10.0, watchdog / 2.0))
 
@@ -272,6 +320,10 @@ def build(
         "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
         **buffers(len(workload), capacity.shape[1]),
         **own_numbers(own.numbers, hosts.attributes),
+        "class_numbers": class_numbers(classes),
+        "piece_numbers": np.zeros(len(OF_INSTANCE)),
+        "piece_state": np.zeros(len(OF_STATE)),
+        "piece_more": np.zeros(1),
     }
     request_tables.ensure_capacity(arrays, INSTANCES, record)
     control = np.zeros(1, schema.CONTROL)
@@ -486,5 +538,7 @@ def buffers(requests: int, resources: int) -> dict[str, NDArray[Any]]:
         "missing": np.zeros(resources, np.int64),
         "amounts": np.zeros((3, resources)),
         "slack": np.zeros(INSTANCES),
+        "victim_first": np.zeros(INSTANCES),
+        "victim_second": np.zeros(INSTANCES),
         "ranks": np.zeros(INSTANCES, np.int64),
     }

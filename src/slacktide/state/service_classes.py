@@ -126,5 +126,6 @@ class ServiceClasses:
         self._reaches = now + AHEAD / 2 if len(self.tb["turns"]) else NEVER
         self._plan_anew(table)
         self.tb.put("classes", table)
+        self.tb.put("class_numbers", cluster.class_numbers(table))
         cluster.note_classes(self.tb.rules, table)
         self._regroup = self._resized = True

@@ -21,6 +21,7 @@ from slacktide.model.constraint import AnyOf, Tolerates, Toleration, taint_attri
 from slacktide.model.placement import Topology
 from slacktide.state.spec import Spec
 from support.calls import calls_of
+from support.repository import REPOSITORY
 
 ROOM = {"cpu": 4000, "memory": 2**34, "pods": 10}
 ZONE = Topology("zone")
@@ -62,6 +63,15 @@ class Cluster:
         found = Explainer(self.engine).explain(uid, T0 + at)
         assert found is not None
         return found
+
+
+def test_a_policy_from_pieces_says_who_goes() -> None:
+    config = settings()
+    name = f"{REPOSITORY / 'examples' / '05_priority_from_pieces.py'}:priority"
+    cluster = Cluster(replace(config, policy=replace(config.policy, name=name)))
+    cluster.host("full")
+    cluster.put("full", GOLD, 4000)
+    assert dict(cluster.wait(SILVER, 1000).preemption) == {preemption.OWN_RULES: 1}
 
 
 def test_the_sentence_of_the_issue() -> None:

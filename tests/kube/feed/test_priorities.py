@@ -16,6 +16,8 @@ from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.watches import subscriptions
+from slacktide.kube.resources import objects
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
 from slacktide.model import APPROACHES, INDEPENDENT
@@ -281,3 +283,47 @@ def test_the_template_of_a_critical_workload_says_so_while_it_has_no_pods() -> N
     assert (promised.class_name, promised.service.priority) == ("system:critical", 2_000_001_000)
     assert scene.mirror.classes.remembered("system:critical", batch=False).class_name == "system:critical"
     assert not scene.mirror.classes.lost(promised.service, "kube-system")
+
+
+def see_daemon_set(scene: Scene, wanted: int, service: str = "") -> None:
+    """The DaemonSet of the pods, by the handler of its watch."""
+    handler = dict(subscriptions(scene.mirror))[objects.DAEMON_SET]
+    labels = {"slacktide.io/class": service} if service else {}
+    body = {
+        "metadata": {"name": "agent", "namespace": "default", "uid": "agent"},
+        "spec": {"template": {"metadata": {"labels": labels}}},
+        "status": {"desiredNumberScheduled": wanted},
+    }
+    handler.changed(made_objects.decoded(objects.DAEMON_SET, body))
+
+
+@pytest.mark.parametrize("first", ["set", "pods"])
+def test_a_daemon_set_may_be_a_service_as_any_other(first: str) -> None:
+    scene = Scene(daemon_sets="services")
+    if first == "set":
+        see_daemon_set(scene, 2)
+    scene.see("runs", "a", owner=DAEMON_SET)
+    if first == "pods":
+        see_daemon_set(scene, 2)
+    (key,) = scene.engine.controllers
+    assert scene.engine.controllers[key].desired == 2
+    scene.now = LATER
+    scene.see("comes", service="gold")
+    assert scene.preempted() == ["runs"]
+    see_daemon_set(scene, 1)
+    assert scene.engine.controllers[key].desired == 1
+
+
+@pytest.mark.parametrize(
+    "spared", [{"owner": NODE, "annotations": MIRROR}, {"owner": DAEMON_SET, **CRITICAL}], ids=["static", "critical"]
+)
+def test_static_pods_and_critical_daemon_sets_are_no_victims_even_so(spared: dict[str, Any]) -> None:
+    scene = Scene(daemon_sets="services", critical_namespaces=None)
+    scene.see("runs", "a", **spared)
+    scene.now = LATER
+    scene.see("comes", service="gold")
+    assert scene.preempted() == []
+
+
+def test_daemon_sets_are_not_watched_unless_they_are_services() -> None:
+    assert objects.DAEMON_SET not in dict(subscriptions(Scene().mirror))

@@ -28,6 +28,7 @@ CLOSED = "node(s) with pods whose workload may be disrupted at other hours only"
 OVERHEAD = "node(s) with pods that reached the preemption overhead limit of their class"
 PROMISE = "node(s) with pods that need to stay to keep their promise"
 PRIORITY_RULES = "node(s) without enough pods of lower priority"
+OWN_RULES = "node(s) without enough pods that the policy lets go for this one"
 TURNS = "node(s) without enough pods that are less important, given up, or next to wait in turn"
 NOT_FOR_GIVEN_UP = "node(s) without pods that may be preempted for a pod that is given up"
 FOR_GOOD = "node(s) with bare pods, which only a more important pod may preempt"
@@ -113,6 +114,8 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
 def _not_eligible(engine: Engine, row: int) -> str:
     """What the rule says of hosts on which it allows too few to be preempted for a waiting instance."""
     tb = engine.tables.tb
+    if tb.rules["piece_level"]:
+        return OWN_RULES
     if tb.control["mode"] == PRIORITY:
         return PRIORITY_RULES
     if not tb["classes"]["planned"][tb["kinds"]["cls"][tb["instances"]["kind"][row]]]:

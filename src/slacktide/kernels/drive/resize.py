@@ -46,7 +46,7 @@ def come(tb: State, at: int) -> None:
     if instance["state"] != PLACED:
         instance["kind"] = kind
         if instance["state"] == WAITING:
-            waiting_queue.entry_at(tb, waiting_queue.position_of(tb, row))["kind"] = kind
+            waiting_queue.change_kind(tb, row, kind)
         control["resizes"] += 1
         instance_ledger.record(tb, RESIZED, row, NOBODY, NOBODY, np.nan)
         return

@@ -6,7 +6,7 @@ from slacktide.kernels.drive import gang, instance_ledger
 from slacktide.kernels.feasible import affinity, disruption_budgets, pod_groups
 from slacktide.kernels.memo import hopeless_kinds, infeasibility_memo, lesser_demands, standstill
 from slacktide.kernels.place import companions, nominations, search, search_free, search_with_rules, victims
-from slacktide.kernels.policies import in_force
+from slacktide.kernels.policies import in_force, pieces
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, whole
@@ -22,6 +22,7 @@ def find_host(tb: State, entry: Records, q_j: float) -> int:
     k = whole(entry["kind"])
     views.control(tb)["order_mattered"] = 0
     views.control(tb)["seeking"] = views.kinds(tb)[k]["cls"]
+    in_force.note_look(tb, whole(views.kinds(tb)[k]["cls"]))
     if affinity.involved(tb, k):
         return find_with_rules(tb, k, q_j)
     position = infeasibility_memo.known_since(tb, k, q_j)
@@ -225,8 +226,9 @@ def serve(tb: State, entries: Records, at: int) -> None:
     else:
         if control["gang"] < 0 and control["asking"] < 0:
             control["failed"] = entry["kind"]
-        standstill.note(tb, entry, q_j)
-        hopeless_kinds.note(tb, entry, q_j)
+        told = stands if pieces.weigh(tb) else q_j
+        standstill.note(tb, entry, told)
+        hopeless_kinds.note(tb, entry, told)
         instance_ledger.record(
             tb, HELD, entry["row"], NOBODY, NOBODY, q_j - request_ledger.shift_of(tb, whole(entry["row"]))
         )

@@ -13,7 +13,7 @@ from slacktide.kernels.feasible import disruption_limits, host_slots
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.place import nominations
 from slacktide.kernels.plan import making
-from slacktide.kernels.policies import in_force
+from slacktide.kernels.policies import in_force, pieces
 from slacktide.kernels.queue import crossing, request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -49,10 +49,44 @@ def weigh_overload(tb: State) -> None:
 
 
 @kernel
+def give_turns_back(tb: State) -> None:
+    """Whom the last pass placed may be preempted from now on. By a user's own policy by class the order of the queue
+    does not say for whom: where somebody looked after that who may, the host counts as changed.
+
+    O(changes since that pass began * (instances on a host + classes)).
+    """
+    control, changes = views.control(tb), views.changes(tb)
+    begin, end = whole(control["pass_from"]), whole(control["changes"])
+    if pieces.decide(tb) and not in_force.by_metric(tb):
+        for i in range(max(begin, end - len(changes)), end):
+            h = whole(changes[i % len(changes)])
+            if opens_late(tb, h, whole(i)):
+                host_slots.look_again(tb, h)
+    control["pass_from"] = control["changes"]
+
+
+@kernel
+def opens_late(tb: State, h: int, position: int) -> bool:
+    """Whether one that the last pass placed on host ``h`` is eligible for a class of which somebody looked after this
+    position of the change log; O(instances on it, and classes for each that was placed)."""
+    classes, control = views.classes(tb), views.control(tb)
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        if slot["batch"] != control["batch"]:
+            continue
+        for cls in range(len(classes)):
+            looked = classes[cls]["looked_in"] == control["batch"] and classes[cls]["looked_at"] > position
+            if looked and in_force.eligible_by_class(tb, slot, whole(cls)):
+                return True
+    return False
+
+
+@kernel
 def begin(tb: State) -> None:
     """Sort the queue; O(queue)."""
     control = views.control(tb)
     change_mode(tb, in_force.of_next_pass(tb))
+    give_turns_back(tb)
     waiting_queue.merge_incoming(tb)
     if making.is_due(tb) and in_force.by_metric(tb):
         making.make(tb)

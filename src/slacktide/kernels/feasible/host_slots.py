@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import affinity, free_index, grants, leeway, lendable, pod_groups, site_tree, sparing
-from slacktide.kernels.policies import in_force, qos_driven, triage
+from slacktide.kernels.policies import in_force, pieces, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.qos.metric import NEAR, running, slope
 from slacktide.kernels.qos.metric_dynamics import ceiling_at, pace
@@ -332,6 +332,45 @@ def note_this_instant(tb: State, h: int, now: float, q: NDArray[np.float64]) -> 
     lower_ceiling(tb, h, peak, now)
 
 
+@kernel
+def order_by_pieces(tb: State, h: int, now: float, metrics: bool) -> float:
+    """Sort the slots of host ``h`` as a user's own policy says, idle ones first where metrics matter; the largest
+    metric. O(n^2), O(n) when nearly sorted."""
+    first, second, peak = views.victim_first(tb), views.victim_second(tb), -np.inf
+    spare = whole(len(first) - 1)
+    for i in range(views.hosts(tb)[h]["count"]):
+        slot = views.slots(tb)[h, i]
+        q = in_force.worth(tb, slot, now) if metrics else 0.0
+        peak = max(peak, q)
+        pieces.place_victim(tb, slot, q, spare, now)
+        if metrics and request_ledger.is_idle(tb, slot):
+            first[spare], second[spare] = -np.inf, -q
+        tie, k = slot["tie"], whole(i)
+        while k > 0 and pieces.leaves_later(tb, k - 1, views.slots(tb)[h, k - 1]["tie"], spare, tie):
+            swap(tb, h, k)
+            first[k], second[k] = first[k - 1], second[k - 1]
+            k -= 1
+        first[k], second[k] = first[spare], second[spare]
+    return peak
+
+
+@kernel
+def sort_by_pieces(tb: State, h: int, now: float) -> None:
+    """Bring host ``h`` into the order of victims of a user's own policy, and note how long it holds: for this instant,
+    or while contents stay; O(n^2), O(n) when nearly sorted."""
+    metrics, ceiling = in_force.by_metric(tb), views.ceilings(tb)[h]
+    peak = order_by_pieces(tb, h, now, metrics)
+    if metrics and (views.hosts(tb)[h]["shared"] > 0 or pieces.weigh(tb)):
+        ceiling["until"] = now + INSTANT
+        lower_ceiling(tb, h, peak, now)
+    elif metrics and ceiling["peak"] < np.inf and ceiling["until"] == np.inf:
+        lower_ceiling(tb, h, peak, now)
+    elif metrics:
+        note_ceiling(tb, h, peak, now)
+    moves = metrics and views.rules(tb)["pieces_move"] & pieces.LEAVES
+    views.hosts(tb)[h]["sorted_until"] = now + INSTANT if moves else np.inf
+
+
 @leaf
 def meets(gap: float, blur: float, rise: float, q: float, slot: Records, tb: State, now: float) -> float:
     """Until when an instance ``gap`` away from its margin surely stays on its side; O(1)."""
@@ -380,7 +419,7 @@ def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
 def hopeless(tb: State, h: int, cls: int, q_j: float, now: float) -> bool:
     """Whether metrics and ranks on host ``h`` show that nobody is eligible for one of class ``cls``; O(1)."""
     ceiling = views.ceilings(tb)[h]
-    return qos_driven.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, q_j)
+    return in_force.excludes(tb, ceiling_at(ceiling, now), whole(ceiling["least"]), cls, q_j)
 
 
 @kernel
@@ -388,7 +427,9 @@ def sort_victims(tb: State, h: int, now: float) -> None:
     """Bring the slots of host ``h`` into victim order where they are not; O(1) when nothing can have changed."""
     if now < views.hosts(tb)[h]["sorted_until"] and not views.rules(tb)["naive"]:
         return
-    if in_force.by_metric(tb):
+    if pieces.decide(tb):
+        sort_by_pieces(tb, h, now)
+    elif in_force.by_metric(tb):
         sort_by_metric(tb, h, now)
     else:
         sort_by_priority(tb, h)

@@ -256,4 +256,6 @@ def tell_hosts_of(tb: State, q: int, now: float) -> None:
         if rose:
             lift_ceiling(tb, h, now, peak, rise, until, blur)
             note_change(tb, h)
+        if views.rules(tb)["piece_metric"] != 0:
+            views.ceilings(tb)[h]["peak"] = np.inf
         row = whole(views.links(tb)[row, 0])

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.policies import in_force, triage
+from slacktide.kernels.policies import in_force, pieces, triage
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import RECORD_EVENTS, Records, State
@@ -24,12 +24,13 @@ def begin(tb: State) -> None:
     """A pass begins; O(1).
 
     Where events are recorded each pass tells of everybody who is held, and `queue_pruning` asks who failed last. A gang
-    has its turn together.
+    has its turn together. By a user's own policy larger metrics may come first.
     """
     control, rules = views.control(tb), views.rules(tb)
     gangs = rules["gang"] or control["grouped"]
     spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs or rules["naive"]
-    control["leaving"] = 0 if spoken_of else 1
+    out_of_turn = pieces.decide(tb) and in_force.by_metric(tb) and not control["ordered"]
+    control["leaving"] = 0 if spoken_of or out_of_turn else 1
     control["left_at"] = -1
 
 

@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.feasible import free_index, host_slots, victim_order
-from slacktide.kernels.memo import lesser_demands
+from slacktide.kernels.memo import lesser_demands, own_failures
 from slacktide.kernels.place import victims
 from slacktide.kernels.place.search import MANY
-from slacktide.kernels.policies import in_force, qos_driven
+from slacktide.kernels.policies import in_force, pieces, qos_driven
 from slacktide.kernels.policies.qos_driven import BETWEEN_EQUALS, BY_METRIC, NEVER
 from slacktide.kernels.qos import metric_dynamics, request_ledger
 from slacktide.kernels.qos.metric import NEAR, running
@@ -165,6 +165,8 @@ def earliest_anywhere(tb: State, kind: int, q_j: float, fall: float) -> float:
         return np.inf  # who can never miss its promise preempts nobody
     if not in_force.by_metric(tb):
         return np.inf  # a host that spares one less counts as changed
+    if pieces.decide(tb):
+        return own_failures.lasts_until(tb, kind, q_j, fall, whole(-1)) - NEAR
     cls = views.kinds(tb)[kind]["cls"]
     margin = views.classes(tb)[cls]["margin"]
     if qos_driven.can_wait(tb, cls, q_j):
@@ -226,6 +228,8 @@ def earliest_at_changes(tb: State, kind: int, q_j: float, fall: float, position:
     until, now, cls = np.inf, views.control(tb)["now"], views.kinds(tb)[kind]["cls"]
     if not in_force.by_metric(tb) or q_j == np.inf:
         return until
+    if pieces.decide(tb):
+        return own_failures.lasts_until(tb, kind, q_j, fall, position) - NEAR
     margin = views.classes(tb)[cls]["margin"]
     if qos_driven.can_wait(tb, cls, q_j):
         return now + (q_j - margin) / fall - NEAR
@@ -285,6 +289,8 @@ def note_failure(tb: State, entry: Records, q_j: float, position: int) -> None:
         fall, kink, slop = 1.0, np.inf, 0.0
         if position >= 0:
             fall, slop = kind["fall"], kind["slop"]
+        elif pieces.weigh(tb) and in_force.by_metric(tb):
+            fall, slop = pieces.fall_of_waiting(tb, whole(entry["row"]), k), NEAR
         elif entry["request"] >= 0 and in_force.by_metric(tb):
             fall, kink, slop = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
         until = min(kink, lasts_until(tb, k, q_j - 2.0 * slop, fall, position))

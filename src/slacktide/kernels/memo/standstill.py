@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.feasible import affinity, disruption_limits, sparing
-from slacktide.kernels.policies import in_force
+from slacktide.kernels.policies import in_force, pieces
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -76,7 +76,9 @@ def note(tb: State, entry: Records, q_j: float) -> None:
         control["still_until"] = min(control["still_until"], until)
         return
     fall, kink, blur = 1.0, np.inf, 0.0
-    if entry["request"] >= 0:
+    if pieces.weigh(tb):
+        fall, blur = pieces.fall_of_waiting(tb, whole(entry["row"]), whole(entry["kind"])), NEAR
+    elif entry["request"] >= 0:
         fall, kink, blur = metric_dynamics.waiting_pace(tb, whole(entry["request"]), control["now"])
     if views.rules(tb)["triage"]:
         cls = whole(views.kinds(tb)[entry["kind"]]["cls"])

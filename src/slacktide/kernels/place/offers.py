@@ -20,7 +20,7 @@ from slacktide.kernels.feasible.free_index import NOWHERE, PLENTY, first_part, f
 from slacktide.kernels.place import ranking
 from slacktide.kernels.place.evaluations import UNSHARED
 from slacktide.kernels.place.scores import comparing
-from slacktide.kernels.policies import in_force, priority, qos_driven
+from slacktide.kernels.policies import in_force, pieces, priority, qos_driven
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -41,7 +41,13 @@ def applies(tb: State, kind: int, q_j: float) -> bool:
     rules, cls = views.rules(tb), views.kinds(tb)[kind]["cls"]
     if len(views.contest(tb)) == 0 or not rules["shared"] or rules["tolerance"] > 0.0:
         return False
-    if rules["score"] == OWN or in_force.cost(tb) == OWN or rules["placer_score"] != 0 or comparing.needed(tb):
+    if (
+        rules["score"] == OWN
+        or in_force.cost(tb) == OWN
+        or pieces.decide(tb)
+        or rules["placer_score"] != 0
+        or comparing.needed(tb)
+    ):
         return False
     if views.classes(tb)[cls]["overloaded"] or disruption_limits.any_limits(tb):
         return False
@@ -90,9 +96,9 @@ def would_go(tb: State, h: int, i: int, number: int, cls: int, q_j: float, now: 
             return whole(-1)
     else:
         q = request_ledger.metric_of(tb, slot, now)
-        if qos_driven.none_after(tb, slot, q, False, cls, q_j):
+        if in_force.none_after(tb, slot, q, False, cls, q_j):
             return whole(-1)
-        if not qos_driven.eligible(tb, slot, q, cls, q_j, now):
+        if not in_force.eligible_by_metric(tb, slot, q, cls, q_j, now):
             return whole(0)
     if slot["batch"] == views.control(tb)["batch"] or disruption_budgets.spared(tb, h, i, number, now):
         return whole(0)

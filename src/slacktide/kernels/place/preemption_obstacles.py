@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import disruption_budgets, disruption_limits, host_slots, pod_groups
 from slacktide.kernels.place import companions
-from slacktide.kernels.policies import in_force, qos_driven
+from slacktide.kernels.policies import in_force, pieces, qos_driven
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.qos.metric import metric, promise_of
 from slacktide.kernels.runtime.compiling import entry, kernel, whole
@@ -85,14 +85,17 @@ def obstacle(tb: State, slot: Records, cls: int, q_j: float, now: float) -> int:
     """As :func:`obstacles`, of one instance that nothing protects; O(1)."""
     if not in_force.by_metric(tb):
         return NOTHING if in_force.eligible_by_class(tb, slot, cls) else NOT_ELIGIBLE
-    if not qos_driven.within_overhead(tb, slot, cls, now):
+    if not pieces.decide(tb) and not qos_driven.within_overhead(tb, slot, cls, now):
         return OVERHEAD
-    return NOTHING if qos_driven.eligible(tb, slot, metric_now(tb, slot, now), cls, q_j, now) else NOT_ELIGIBLE
+    may_go = in_force.eligible_by_metric(tb, slot, metric_now(tb, slot, now), cls, q_j, now)
+    return NOTHING if may_go else NOT_ELIGIBLE
 
 
 @kernel
 def metric_now(tb: State, slot: Records, now: float) -> float:
     """Q of an instance on a host, as :func:`.request_ledger.metric_of`; remembers nothing; O(1)."""
+    if pieces.weigh(tb):
+        return pieces.metric_at(tb, slot, now)
     if slot["request"] < 0:
         return metric(slot, promise_of(slot, views.classes(tb)), views.classes(tb)[slot["cls"]]["alpha"], now)
     up, lost = request_ledger.counts_as_up(slot, now), request_ledger.unearned(tb, slot, now)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.builtin import OWN
+from slacktide.kernels.builtin import OF_PIECES, OWN
 from slacktide.kernels.place.scores import comparing
 from slacktide.kernels.policies import in_force
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -43,7 +43,8 @@ def spare_time(tb: State, cls: int, stands: float) -> float:
 
     inf: it makes no difference how long they take: all would take as long, or the cost does not go by ranks; O(1).
     """
-    if not views.control(tb)["graces"] or in_force.cost(tb) == OWN or not in_force.by_metric(tb):
+    own = in_force.cost(tb) == OWN or in_force.cost(tb) == OF_PIECES
+    if not views.control(tb)["graces"] or own or not in_force.by_metric(tb):
         return np.inf
     return 0.0 if views.classes(tb)[cls]["overloaded"] else max(0.0, stands)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.builtin import FEWEST_VICTIMS, OWN, SLACK
+from slacktide.kernels.builtin import FEWEST_VICTIMS, OF_PIECES, OWN, SLACK
 from slacktide.kernels.feasible import (
     disruption_budgets,
     free_index,
@@ -15,7 +15,7 @@ from slacktide.kernels.feasible import (
     victim_order,
 )
 from slacktide.kernels.place import companions
-from slacktide.kernels.policies import in_force, priority, qos_driven
+from slacktide.kernels.policies import in_force, pieces, priority, qos_driven
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.runtime.plugin_calls import cost_of
@@ -67,13 +67,13 @@ def choose_by_metric(tb: State, h: int, cls: int, q_j: float, now: float) -> int
     number = whole(0)
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
-        q = request_ledger.metric_of(tb, slot, now)
+        q = in_force.worth(tb, slot, now)
         idle = request_ledger.is_idle(tb, slot)
         if slot["request"] >= 0:
             leeway.keep_eligibility(tb, slot, q, cls, q_j, now)
         if i == 0 and not idle and q >= views.classes(tb)[slot["cls"]]["margin"] and views.rules(tb)["one_margin"]:
             host_slots.lower_ceiling(tb, h, leeway.most_of(tb, slot, q, now), now)
-        if qos_driven.none_after(tb, slot, q, idle, cls, q_j):
+        if in_force.none_after(tb, slot, q, idle, cls, q_j):
             return -1
         if pod_groups.whole_of(tb, whole(slot["row"])) >= 0:
             number, enough = take_group(tb, h, whole(i), number, cls, q_j, now)
@@ -82,7 +82,7 @@ def choose_by_metric(tb: State, h: int, cls: int, q_j: float, now: float) -> int
             continue
         if (
             slot["batch"] == batch
-            or not qos_driven.eligible(tb, slot, q, cls, q_j, now)
+            or not in_force.eligible_by_metric(tb, slot, q, cls, q_j, now)
             or disruption_budgets.keeps(tb, h, i, number, now)
         ):
             continue
@@ -102,7 +102,9 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
     for i in range(views.hosts(tb)[h]["count"]):
         slot = views.slots(tb)[h, i]
         if not in_force.eligible_by_class(tb, slot, cls):
-            return -1  # nor is anybody after this one
+            if in_force.ends_by_class(tb):
+                return -1
+            continue
         if pod_groups.whole_of(tb, whole(slot["row"])) >= 0:
             number, enough = take_group(tb, h, whole(i), number, cls, np.inf, now)
             if enough:
@@ -142,6 +144,10 @@ def feel(tb: State, slot: Records, at: int, now: float, out: Records) -> int:
     if in_force.by_metric(tb) and request_ledger.is_idle(tb, slot):
         views.slack(tb)[at] = np.inf
         return whole(0)
+    if in_force.cost(tb) == OF_PIECES:
+        q = in_force.worth(tb, slot, now) if in_force.by_metric(tb) else 0.0
+        pieces.feel(tb, slot, q, now, out)
+        return whole(1)
     if in_force.cost(tb) == FEWEST_VICTIMS:
         priority.add_cost(out, theirs["level"])
         out[theirs["level"]] -= window_ledger.further_cost(slot)
@@ -187,7 +193,7 @@ def preemption_cost(tb: State, h: int, number: int, now: float, out: Records) ->
     else:
         for v in range(number):
             felt += feel(tb, views.slots(tb)[h, views.taken(tb)[v]], whole(v), now, out)
-    if cost == SLACK and felt == 0 and number > 0:
+    if (cost == SLACK or cost == OF_PIECES) and felt == 0 and number > 0:
         qos_driven.no_cost(out)
     if cost == OWN and number > 0:
         out[:] = 0.0
@@ -211,10 +217,10 @@ def longest_grace(tb: State, h: int, number: int) -> float:
 @kernel
 def validity_of(tb: State, slot: Records, cls: int, now: float) -> float:
     """A chosen victim is one for any larger metric clearly below this, too; O(1)."""
-    q = request_ledger.metric_of(tb, slot, now)
+    q = in_force.worth(tb, slot, now)
     if not views.classes(tb)[cls]["overloaded"]:
         q = leeway.least_of(tb, slot, q, now)
-    return qos_driven.eligible_below(tb, slot, q, cls, now)
+    return in_force.eligible_below(tb, slot, q, cls, now)
 
 
 @kernel

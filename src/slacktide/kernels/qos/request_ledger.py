@@ -227,7 +227,7 @@ def change(tb: State, q: int, by: int, starts: int, of_pending: bool, of_running
         return
     count(tb, q, by, starts, of_pending, of_running)
     how = moved(tb, q, up, was_placed, was_live)
-    if how != CALM:
+    if how != CALM or views.rules(tb)["piece_metric"] != 0:
         stir(tb, q, how)
 
 

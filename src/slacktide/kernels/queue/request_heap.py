@@ -8,7 +8,7 @@ they had when the pass began.
 
 from __future__ import annotations
 
-from slacktide.kernels.policies import qos_driven, triage
+from slacktide.kernels.policies import pieces, qos_driven, triage
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -89,8 +89,13 @@ def reweigh(tb: State, entries: Records, q: int) -> None:
     at = whole(views.requests(tb)[q]["heap_at"])
     one = views.request_heap(tb)[at]
     cls, q_j = whole(views.requests(tb)[q]["cls"]), request_ledger.weigh_waiting(tb, q, views.control(tb)["now"])
-    one["tier"] = qos_driven.queue_tier(tb, cls, q_j)
-    one["metric"] = in_tier(tb, cls, whole(one["tier"]), q_j)
+    if pieces.decide(tb):
+        first = entries[one["at"]]
+        pieces.place_entry(tb, first, q_j)
+        one["tier"], one["metric"] = first["first"], first["second"]
+    else:
+        one["tier"] = qos_driven.queue_tier(tb, cls, q_j)
+        one["metric"] = in_tier(tb, cls, whole(one["tier"]), q_j)
     one["row"] = entries[one["at"]]["row"]
     sift(tb, at)
 
@@ -131,6 +136,12 @@ def advance(tb: State, entries: Records, q: int) -> None:
 def first_is_before(tb: State, entry: Records) -> bool:
     """Whether the first request is served before this entry, which its own ledger decides for; O(1)."""
     first = views.request_heap(tb)[0]
+    if pieces.decide(tb):
+        if first["tier"] != entry["first"]:
+            return first["tier"] < entry["first"]
+        if first["metric"] != entry["second"]:
+            return first["metric"] < entry["second"]
+        return first["row"] < entry["row"]
     q_j = entry["key"] - views.control(tb)["now"]
     tier = qos_driven.queue_tier(tb, whole(views.kinds(tb)[entry["kind"]]["cls"]), q_j)
     if first["tier"] != tier:

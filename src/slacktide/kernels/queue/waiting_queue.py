@@ -7,8 +7,9 @@ the tier (below the margin or not) changes with time (docs/semantics.md, 'A pass
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
-from slacktide.kernels.policies import in_force, qos_driven, triage
+from slacktide.kernels.policies import in_force, pieces, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -30,6 +31,8 @@ def enqueue(tb: State, row: int, now: float) -> None:
     entry["kind"] = instance["kind"]
     entry["done"] = OPEN
     entry["request"] = request_ledger.decider_of(tb, row)
+    if pieces.decide(tb) and not in_force.ever_by_metric(tb):
+        pieces.place_entry(tb, entry, 0.0)
     control["incoming"] += 1
     control["crossing_moved"] = 1
 
@@ -42,6 +45,8 @@ def weigh_entries(tb: State, entries: Records, count: int) -> None:
         cls = whole(views.kinds(tb)[entries[i]["kind"]]["cls"])
         key = window_ledger.own_key(tb, row, cls, views.instances(tb)[row]["since"])
         entries[i]["key"] = key + window_ledger.shift_of(tb, row)
+        if pieces.decide(tb) and not in_force.ever_by_metric(tb):
+            pieces.place_entry(tb, entries[i], 0.0)
 
 
 @kernel
@@ -62,6 +67,16 @@ def entry_at(tb: State, position: int) -> Records:
     """The entry at a position as :func:`position_of` tells it; O(1)."""
     count = views.control(tb)["queue"]
     return views.queue(tb)[position] if position < count else views.incoming(tb)[position - count]
+
+
+@kernel
+def change_kind(tb: State, row: int, kind: int) -> None:
+    """A waiting instance asks for something else now; O(queue), and more where it stands elsewhere by class then."""
+    entry = entry_at(tb, position_of(tb, row))
+    entry["kind"] = kind
+    if pieces.decide(tb) and not in_force.ever_by_metric(tb):
+        pieces.place_entry(tb, entry, 0.0)
+        sort_entries(tb, views.queue(tb), views.control(tb)["queue"])
 
 
 @kernel
@@ -212,10 +227,96 @@ def find_turned(tb: State) -> None:
 
 
 @kernel
+def sort_order(tb: State, entries: Records, begin: int, end: int) -> None:
+    """Shell sort of the places in the order from ``begin`` to ``end``, by a user's own order; O(n) when sorted."""
+    order = views.order(tb)
+    at = whole(begin + 1)
+    while at < end and not pieces.comes_before(entries[order[at]], entries[order[at - 1]]):
+        at += 1
+    if at >= end:
+        return
+    gap = whole(1)
+    while gap < (end - begin) // 3:
+        gap = 3 * gap + 1
+    while gap > 0:
+        for i in range(begin + gap, end):
+            mine, k = whole(order[i]), whole(i)
+            while k >= begin + gap and pieces.comes_before(entries[mine], entries[order[k - gap]]):
+                order[k] = order[k - gap]
+                k -= gap
+            order[k] = mine
+        gap //= 3
+
+
+@kernel
+def find_firsts(tb: State, entries: Records, count: int, firsts: NDArray[np.float64]) -> int:
+    """The different first numbers of the entries' places into ``firsts``, ascending; how many, or one more than there
+    is room for; O(n * firsts)."""
+    found = whole(0)
+    for i in range(count):
+        mine, at = entries[i]["first"], found
+        while at > 0 and firsts[at - 1] > mine:
+            at -= 1
+        if at > 0 and firsts[at - 1] == mine:
+            continue
+        if found == len(firsts):
+            return found + 1
+        for k in range(found, at, -1):
+            firsts[k] = firsts[k - 1]
+        firsts[at] = mine
+        found += 1
+    return found
+
+
+FIRSTS = 16
+"""As a rule the first of two numbers has few values, and of each of them those that wait are by metric already."""
+
+
+@kernel
+def arrange_by_pieces(tb: State, entries: Records, count: int) -> None:
+    """The order of this pass by a user's own policy; O(n * first numbers), else O(n^1.3)."""
+    control, order, firsts = views.control(tb), views.order(tb), np.zeros(FIRSTS)
+    for i in range(count):
+        pieces.place_entry(tb, entries[i], entries[i]["key"] - control["now"])
+    control["order"] = count
+    found = whole(find_firsts(tb, entries, count, firsts))
+    if found > FIRSTS:
+        for i in range(count):
+            order[i] = i
+        sort_order(tb, entries, whole(0), whole(count))
+    else:
+        n = whole(0)
+        for b in range(found):
+            begin = n
+            for i in range(count):
+                if entries[i]["first"] == firsts[b]:
+                    order[n] = i
+                    n += 1
+            sort_order(tb, entries, begin, n)
+    control["ordered"] = not pieces.weigh(tb) and len(views.requests(tb)) == 0 and goes_by_metric(tb, entries, count)
+
+
+@kernel
+def goes_by_metric(tb: State, entries: Records, count: int) -> bool:
+    """Whether those of each kind have their turns by increasing metric, as the built-in policies serve them; O(n)."""
+    rounds = views.control(tb)["rounds"]
+    for i in range(count):
+        entry = entries[views.order(tb)[i]]
+        kind = views.kinds(tb)[views.kinds(tb)[entry["kind"]]["alike"]]
+        if kind["seen_in"] == rounds and entry["key"] < kind["seen_key"]:
+            return False
+        kind["seen_in"], kind["seen_key"] = rounds, entry["key"]
+    return True
+
+
+@kernel
 def arrange(tb: State, entries: Records, count: int) -> None:
     """The order of this pass as positions in ``entries``, which must be in static order; O(n + classes), O(n) more for
     each tier that is turned."""
     n, now, levels = whole(0), views.control(tb)["now"], whole(views.rules(tb)["levels"])
+    if in_force.by_metric(tb) and pieces.decide(tb):
+        arrange_by_pieces(tb, entries, count)
+        return
     if not in_force.has_tiers(tb):
         for i in range(count):
             views.order(tb)[i] = i

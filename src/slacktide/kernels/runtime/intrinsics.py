@@ -140,3 +140,17 @@ def call_cost(typing: Any, address: Any, slack: Any, rank: Any, length: Any, out
         return context.get_dummy_value()
 
     return signature, generate
+
+
+@intrinsic
+def call_piece(typing: Any, address: Any, q: Any, overhead: Any, one: Any, its: Any, other: Any, out: Any) -> Any:
+    """Call a piece of a user's policy."""
+    signature = types.float64(types.int64, types.float64, types.float64, one, its, other, out)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = FLOAT.as_pointer()
+        function = ir.FunctionType(FLOAT, [FLOAT, FLOAT, pointer, pointer, pointer, pointer])
+        code = builder.inttoptr(args[0], function.as_pointer())
+        return builder.call(code, [*args[1:3], *_pointers(context, builder, signature.args[3:], args[3:])])
+
+    return signature, generate

@@ -1,4 +1,4 @@
-"""Calls into a user's own score and cost, by the address of their machine code.
+"""Calls into a user's own score, cost and pieces of a policy, by the address of their machine code.
 
 One kernel serves every user's function this way; a new function compiles in
 milliseconds and the kernels not again. :mod:`slacktide.policy.loader` makes the
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel
+from slacktide.kernels.runtime.compiling import PLAIN, compiles, kernel, leaf
 
 Floats = NDArray[np.float64]
 
@@ -27,12 +27,19 @@ def _plain_cost(address: int, slack: Floats, rank: Any, length: int, out: Floats
     PLAIN[address](slack[:length], rank[:length], out[:width])
 
 
+def _plain_piece(
+    address: int, q: float, overhead: float, one: Floats, its: Floats, other: Floats, out: Floats
+) -> float:
+    return float(PLAIN[address](q, overhead, one, its, other, out))
+
+
 _call_score: Any = _plain_score
 _call_cost: Any = _plain_cost
+_call_piece: Any = _plain_piece
 if compiles():
     from slacktide.kernels.runtime import intrinsics
 
-    _call_score, _call_cost = intrinsics.call_score, intrinsics.call_cost
+    _call_score, _call_cost, _call_piece = intrinsics.call_score, intrinsics.call_cost, intrinsics.call_piece
 
 
 @kernel
@@ -46,3 +53,10 @@ def score_of(address: int, capacity: Floats, free: Floats, demand: Floats, numbe
 def cost_of(address: int, slack: Floats, rank: NDArray[np.int64], count: int, out: Floats) -> None:
     """A user's preemption cost: of the first ``count`` victims into ``out`` (larger is better)."""
     _call_cost(address, slack, rank, count, out, len(out))
+
+
+@leaf
+def piece_of(address: int, q: float, overhead: float, one: Floats, its: Floats, other: Floats, out: Floats) -> float:
+    """What a piece of a user's policy says (:mod:`slacktide.kernels.policies.pieces`), NaN where it raised: of metric,
+    overhead, numbers of the instance, of its class and of that of who waits. More goes into ``out``."""
+    return _call_piece(address, q, overhead, one, its, other, out)

@@ -60,7 +60,7 @@ EXCESS = np.dtype([("row", "i8"), ("stage", "i8"), ("siblings", "i8"), ("at", "f
 
 # The waiting instances of one request in a pass: positions ``at`` to ``stop`` of the queue.
 WAITING = np.dtype(
-    [("tier", "i8"), ("metric", "f8"), ("row", "i8"), ("at", "i8"), ("stop", "i8"), ("request", "i8")], align=True
+    [("tier", "f8"), ("metric", "f8"), ("row", "i8"), ("at", "i8"), ("stop", "i8"), ("request", "i8")], align=True
 )
 
 # A pod group of a live cluster: how many of its instances must be on hosts before any is, how many are, and how many

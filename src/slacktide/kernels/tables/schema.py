@@ -111,6 +111,11 @@ CLASS = np.dtype(
         ("overloaded", "i8"),
         ("some_lost", "i8"),
         ("waits", "i8"),
+        ("bounded", "i8"),  # by a user's own rule of eligibility: whether it is known
+        ("bounded_for", "f8"),  # for whom
+        ("lends_above", "f8"),  # that nobody with a metric up to this gives way
+        ("looked_in", "i8"),  # the last pass in which one of it looked for a host, where a user's own policy decides
+        ("looked_at", "i8"),  # and where the change log ended then
         ("windowed", "i8"),  # LIFETIME, ROLLING or CALENDAR, of :mod:`.window_records`; the rest is 0 for LIFETIME
         ("whole_budget", "i8"),
         ("length", "f8"),  # W, seconds, of a rolling window
@@ -147,6 +152,7 @@ ENTRY = np.dtype(
     [
         *(("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")),
         ("tier", "i8"),  # of the present pass, where one below its margin may be before it
+        *(("first", "f8"), ("second", "f8")),  # where it stands, by a user's own order of the queue
     ],
     align=True,
 )
@@ -173,6 +179,9 @@ KIND = np.dtype(
         ("no_room", "i8"),  # no host has room for it that nothing left since this position in the log of releases
         ("wait", "i8"),  # failures for which ``until`` is not worth computing
         ("penalty", "i8"),  # how many the next disappointment adds
+        ("seen_in", "i8"),  # the round of turns for which ``seen_key`` is
+        ("seen_key", "f8"),  # that of the last one of it, by a user's own order of the queue
+        ("reach", "f8"),  # for so many seconds a failure has held, by a user's own rule of eligibility
         ("worked_out", "i8"),  # in which pass ``until`` was worked out last, of all hosts
         ("loosened", "i8"),  # of ``pass_key``: budgets had been loosened so often
         ("order_mattered", "i8"),  # of ``pass_key``: its mark (:mod:`..feasible.victim_order`)
@@ -264,6 +273,15 @@ RULES = np.dtype(
         ("stride", "i8"),  # coprime to the number of hosts, for searches in random order
         ("own_score", "i8"),  # address of a user's score, or 0
         ("own_cost", "i8"),
+        ("piece_queue", "i8"),  # addresses of the pieces of a user's policy, or 0
+        ("piece_level", "i8"),
+        ("piece_leaves", "i8"),
+        ("piece_cost", "i8"),
+        ("piece_metric", "i8"),  # and of its metric
+        ("piece_falls", "i8"),
+        ("pieces_look", "i8"),  # which of them ask for numbers of an instance (:mod:`..policies.pieces`)
+        ("pieces_overhead", "i8"),  # and which for its overhead
+        ("pieces_move", "i8"),  # and which for what time changes beside the overhead and, of levels, the metric
         ("placer_score", "i8"),  # addresses of what a score that asks where users are consists of, or 0
         ("placer_choose", "i8"),
         ("placer_near", "i8"),
@@ -351,6 +369,7 @@ CONTROL = np.dtype(
         ("samples", "i8"),  # samples so far
         ("sample_at", "f8"),  # the next sample is due
         ("changes", "i8"),  # end of the change log
+        ("pass_from", "i8"),  # where it ended when the present pass began
         ("arranged", "i8"),  # where it ended when the leaves of the free index were last put in order
         ("arranged_bounds", "i8"),  # bound checks until then
         ("releases", "i8"),  # end of the log of releases
@@ -360,6 +379,7 @@ CONTROL = np.dtype(
         ("gang_starts", "i8"),  # whether they start
         ("gang_at", "i8"),  # where in the queue the next of them is looked for
         ("acts", "i8"),  # of the trial
+        ("ordered", "i8"),  # whether a user's own order of the queue is by metric within each kind
         ("grouped", "i8"),  # whether an instance of a pod group waits in the present pass
         ("whole_members", "i8"),  # instances of groups that are preempted as a whole, on hosts or not
         ("asking", "i8"),  # the group of that kind whose instance has its turn, or -1

@@ -159,7 +159,8 @@ class Specs:
         term = both(both(both(placed.term, fed.needs.term), claims.term), away_from(fed.avoids))
         never = pod.spec.preemption_policy == NEVER
         wants = self._wants(pod)
-        spared = is_of_the_system(pod) and not self._engine.config.kube.preempt_system_pods
+        kube = self._engine.config.kube
+        spared = is_of_the_system(pod, kube.daemon_sets == "services") and not kube.preempt_system_pods
         named = mirror.network.named(demand)
         beside, liked = claims.beside, claims.liked
         bare = controlling(pod.metadata) is None

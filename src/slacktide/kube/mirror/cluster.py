@@ -79,6 +79,7 @@ class ClusterMirror:
         self.constraints = ConstraintIndex(added)
         self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
         self.network = NetworkMirror(config, self._followers)
+        self.counts_daemon_sets = kube.daemon_sets == "services"
         self.resizes = PendingResizes()
 
     def follow(self, follower: Changes) -> None:

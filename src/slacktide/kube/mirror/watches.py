@@ -25,6 +25,7 @@ from slacktide.kube.resources.objects import (
     RESOURCE_CLAIM,
     RESOURCE_SLICE,
     CronJob,
+    DaemonSet,
     Deployment,
     Job,
     Pod,
@@ -123,6 +124,10 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         template = found.spec.job_template.spec.template
         mirror.on_controller_update(found, "batch/v1", "CronJob", -1, template=template)
 
+    def daemon_set(found: DaemonSet) -> None:
+        wanted, template = found.status.desired_number_scheduled, found.spec.template
+        mirror.on_controller_update(found, "apps/v1", "DaemonSet", wanted, template=template)
+
     def controller_gone(identity: Identity) -> None:
         mirror.on_controller_delete(identity.uid)
 
@@ -139,6 +144,7 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
     ]
     return [
         *(spread if mirror.default_spread.used else []),
+        *([watched(objects.DAEMON_SET, daemon_set, controller_gone)] if mirror.counts_daemon_sets else []),
         watched(objects.NAMESPACE, mirror.on_namespace_update, lambda one: mirror.on_namespace_delete(one.name)),
         watched(objects.SERVICE_CLASS, mirror.on_class_update, lambda one: mirror.on_class_delete(one.name)),
         watched(objects.NODE, mirror.on_node_update, lambda one: mirror.on_node_delete(one.name)),

@@ -61,6 +61,7 @@ from slacktide.kube.resources.volumes import (
 )
 from slacktide.kube.resources.workloads import (
     CronJob,
+    DaemonSet,
     Deployment,
     Job,
     Lease,
@@ -94,6 +95,7 @@ RESOURCE_CLAIM = Kind(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", nam
 DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
 REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
 STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
+DAEMON_SET = Kind(DaemonSet, "apps/v1", "daemonsets", namespaced=True)
 JOB = Kind(Job, "batch/v1", "jobs", namespaced=True)
 CRON_JOB = Kind(CronJob, "batch/v1", "cronjobs", namespaced=True)
 POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", namespaced=True)
@@ -118,6 +120,7 @@ __all__ = [
     "CSI_DRIVER",
     "CSI_NODE",
     "CSI_STORAGE_CAPACITY",
+    "DAEMON_SET",
     "DEPLOYMENT",
     "DEVICE_CLASS",
     "DEVICE_TAINT_RULE",
@@ -152,6 +155,7 @@ __all__ = [
     "ContainerPort",
     "ContainerStatus",
     "CronJob",
+    "DaemonSet",
     "Deployment",
     "DeviceClass",
     "DeviceTaintRule",

@@ -65,6 +65,26 @@ class StatefulSet(Part, frozen=True):
     spec: ReplicasSpec = ReplicasSpec()
 
 
+class DaemonSetSpec(Part, frozen=True):
+    """What a DaemonSet makes its pods from."""
+
+    template: Template | None = None
+
+
+class DaemonSetStatus(Part, frozen=True):
+    """On how many nodes a DaemonSet wants a pod."""
+
+    desired_number_scheduled: int = 0
+
+
+class DaemonSet(Part, frozen=True):
+    """A DaemonSet."""
+
+    metadata: Metadata
+    spec: DaemonSetSpec = DaemonSetSpec()
+    status: DaemonSetStatus = DaemonSetStatus()
+
+
 class ServiceSpec(Part, frozen=True):
     """Which pods a Service or ReplicationController is for."""
 

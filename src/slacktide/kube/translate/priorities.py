@@ -5,7 +5,8 @@ from __future__ import annotations
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.owners import controlling
 
-BOUND_TO_NODES = ("DaemonSet", "Node")
+DAEMON_SET = "DaemonSet"
+BOUND_TO_NODES = (DAEMON_SET, "Node")
 """Owners of pods that every node has; such a pod returns to the node that it left. A static pod's is its Node."""
 CRITICAL = 2_000_000_000
 """Priorities from here on are those of system-cluster-critical and system-node-critical: users may not have them."""
@@ -19,9 +20,12 @@ def is_bound_to_its_node(pod: Pod) -> bool:
     return owner is not None and owner.kind in BOUND_TO_NODES
 
 
-def is_of_the_system(pod: Pod) -> bool:
-    """Whether a pod is bound to its node, or is critical for the cluster or its node."""
-    return is_bound_to_its_node(pod) or priority_of(pod) >= CRITICAL
+def is_of_the_system(pod: Pod, services: bool = False) -> bool:
+    """Whether a pod is bound to its node, or is critical for the cluster or its node; ``services``: those of DaemonSets
+    count as bound no more than others."""
+    owner = controlling(pod.metadata)
+    serves = services and owner is not None and owner.kind == DAEMON_SET
+    return (is_bound_to_its_node(pod) and not serves) or priority_of(pod) >= CRITICAL
 
 
 def priority_of(pod: Pod) -> int:
