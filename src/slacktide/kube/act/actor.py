@@ -49,7 +49,7 @@ class Actor:
         self.devices = DeviceAllocator(session)
         self._binder = Binder(session, self.devices, counts, self.give_up)
         self._evictor = Evictor(session, self.reservations, counts, listener=self)
-        self._nominations = NominationWriter(session)
+        self._nominations = NominationWriter(session, self._awaited)
         self._former_nominations = FormerNominations(session, self._nominations)
         self._taken_back: set[str] = set()
         """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
@@ -292,6 +292,9 @@ class Actor:
             return
         if pod.queue != fed_pod.BACKOFF:
             return  # it waits for something else by now
+        if kept is None:
+            pod.refusal = reason
+            self.feed.listener.waits(pod)
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
         asyncio.get_running_loop().call_later(pause, self._gate.call, partial(self._wake, uid))
 
@@ -321,6 +324,18 @@ class Actor:
         if nomination is not None and nomination.decision is decision and pod is not None:
             await self._nominations.shown(pod, decision.host)
 
+    def _awaited(self, uid: str) -> str:
+        """Whom a pod waits for that a place is kept for; empty where it waits for others of its group."""
+        nomination = self.nominations.get(uid)
+        if nomination is None:
+            return ""
+        names = self._names(nomination.outstanding)
+        return f"nominated to node {nomination.decision.host}, waiting for {names} to terminate"
+
+    def _names(self, uids: Iterable[str]) -> str:
+        pods = [self.feed.pods.get(uid) for uid in uids]
+        return ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
+
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""
         while True:
@@ -331,9 +346,7 @@ class Actor:
                 late = self.reservations.late(nomination, now)
                 if late and self.nominations.get(uid) is nomination:  # else it went with another one of its group
                     self.counts.given_up += 1
-                    pods = [self.feed.pods.get(other) for other in late]
-                    names = ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
-                    self.give_up(uid, f"{names} did not terminate in time")
+                    self.give_up(uid, f"{self._names(late)} did not terminate in time")
             # No place waits for them any more: all that did are given up.
             self._not_going(self.reservations.overdue(now))
 
