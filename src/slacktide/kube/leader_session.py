@@ -160,6 +160,9 @@ class LeaderSession(FeedListener):
         self.actor.confirmed(uid)
         self.reporter.forget(uid)
 
+    def taken(self, uid: str) -> None:
+        self.actor.contest.see(self._replica.clock())
+
     def ended(self, uid: str) -> None:
         self.actor.ended(uid)
         self.reporter.forget(uid)

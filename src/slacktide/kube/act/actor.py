@@ -15,6 +15,7 @@ from typing import Any
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.binder import CLOSED, Binder
+from slacktide.kube.act.contest import CONTESTED, Contest
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
@@ -45,6 +46,7 @@ class Actor:
         self.recorder, self.clock, self.leading, self.counts = session.recorder, session.clock, session.leading, counts
         self._gate, self.before_eviction = session.gate, before_eviction
         self.reservations = Reservations()
+        self.contest = Contest()
         self._gangs = GangBarrier(self.feed.engine)
         self.devices = DeviceAllocator(session)
         self._binder = Binder(session, self.devices, counts, self.give_up)
@@ -118,6 +120,8 @@ class Actor:
     def _hindrance(self, decision: Decision) -> str:
         """Why a decision of a pass cannot be carried out, or empty: the room that it was given may have been that of
         victims of an earlier one which was not carried out, and its devices may be another's by now."""
+        if decision.victims and self.contest.lasts(self.clock()):
+            return CONTESTED
         if decision.host in self._taken_back and not fits(self.feed.engine, decision):
             return f"victims on {decision.host} were not evicted after all"
         return self.devices.reserve(decision.uid, decision.host)

@@ -24,6 +24,9 @@ class FeedListener:
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound."""
 
+    def taken(self, uid: str) -> None:
+        """A pod that waited here, or was decided on, was bound by somebody else."""
+
     def ended(self, uid: str) -> None:
         """A pod is no more, or is over."""
 

@@ -33,6 +33,9 @@ class LiveFeed(Feed):
                 LOG.error("pod %s/%s moved from node %s to %s", *pod.namespaced_name, one.host, node)
                 return
             engine.refused(pod.uid, self.clock())  # somebody else was faster
+            self.listener.taken(pod.uid)
+        elif one.state == types.WAITING:
+            self.listener.taken(pod.uid)
         was_bound = one.bound
         if one.state in (types.ASLEEP, types.WAITING):
             self.hosts.ensure(node)
