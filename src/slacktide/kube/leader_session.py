@@ -160,7 +160,7 @@ class LeaderSession(FeedListener):
         self.actor.confirmed(uid)
         self.reporter.forget(uid)
 
-    def taken(self, uid: str) -> None:
+    def taken(self, uid: str) -> None:  # noqa: ARG002  # whoever it was
         self.actor.contest.see(self._replica.clock())
 
     def ended(self, uid: str) -> None:

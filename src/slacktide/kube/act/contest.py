@@ -32,8 +32,8 @@ class Contest:
             self._told = True
             LOG.warning(
                 "%d pods that waited here were bound by somebody else within %.0f s: a second release with this "
-                "schedulerName? Until that ends nobody is evicted; see helm list -A and kubectl get leases -A, and give "
-                "one of the two another name", FEW, QUIET_SECONDS,
+                "schedulerName? Until that ends nobody is evicted; see helm list -A and kubectl get leases -A, and "
+                "give one of the two another name", FEW, QUIET_SECONDS,
             )  # fmt: skip
 
     def lasts(self, now: float) -> bool:
