@@ -5,10 +5,11 @@
     PYTHONPATH=src:tests python bench/alerts.py --calm 1 --factor 20 --interval 1  minutes: times in rules are shortened
 
 Two replicas run on a real API server, beside them workloads that come, change, roll, are scaled and deleted; a leader
-is killed now and then. Prometheus (Debian's) scrapes both. In the calm part every alert that fires is told, with how the
-promises stood. Then faults are made, several at a time where they do not disturb each other, and mended once they were
-paged. A fault counts from when its alert's condition can be seen, as its rule and the scheduler's own looks say, plus
-``for:``; it has to be paged within ``--late`` seconds (120) of that, and to resolve after it was mended.
+is killed now and then (not with --factor, as nobody takes over within seconds). Prometheus (Debian's) scrapes both. In
+the calm part every alert that fires is told. Then faults are made, several at a time where they do not disturb each
+other, and mended once they were paged. A fault counts from when its alert's condition can be seen, as its rule and the
+scheduler's own looks say, plus ``for:``; it has to be paged within ``--late`` seconds (120) of that, and to resolve
+after it was mended.
 
 Prints a table; ends with 1 where a fault was not paged in time or did not resolve, or a page came though no promise was
 in danger.
@@ -23,21 +24,22 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from measuring import announce, table
+
 from cluster.alerting import FAULTS, Fault, Life, Site, site
 from cluster.paging import lasting
-from measuring import announce, table
 from slacktide.lab import Binaries
 
 RESOLVED_SECONDS = 1500.0
 """A burn is over when the short window is: half an hour in the longest rule that pages."""
 
 
-def calm(where: Site, minutes: float, between: float, seed: int) -> list[str]:
+def calm(where: Site, chosen: argparse.Namespace) -> list[str]:
     """What fired though nothing was broken."""
-    life = Life(where, seed)
+    life = Life(where, chosen.seed, kills=chosen.factor == 1.0)
     begun = time.time()
-    life.go_on(begun + minutes * 60.0, between)
-    print(f"calm for {minutes:g} minutes: " + ", ".join(f"{count} x {name}" for name, count in life.done.items()))
+    life.go_on(begun + chosen.calm * 60.0, chosen.between)
+    print(f"calm for {chosen.calm:g} minutes: " + ", ".join(f"{count} x {name}" for name, count in life.done.items()))
     fired = [one for one in where.prometheus.fired if one.since >= begun]
     for one in fired:
         said = dict(one.labels)
@@ -91,7 +93,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="slacktide-bench-") as folder:
         found = Binaries.find(("etcd", "kube-apiserver", "kube-controller-manager", "kwok", "kubectl"))
         with site(found, Path(folder) / "alerts", chosen.factor, chosen.interval) as where:
-            false = calm(where, chosen.calm, chosen.between, chosen.seed) if chosen.calm else []
+            false = calm(where, chosen) if chosen.calm else []
             for group in groups:
                 rows += paged(where, group, chosen.factor, chosen.late)
                 print(f"  {[row[0] for row in rows[-len(group) :]]}", file=sys.stderr)

@@ -41,8 +41,8 @@ LEVELS = 700
 
 @dataclass
 class Site:
-    """The lab with what is watched on it. ``own`` leads without asking, ``ending`` shows a certificate that ends in three
-    days; neither runs at first."""
+    """The lab with what is watched on it. ``own`` leads without asking, ``ending`` shows a certificate that ends soon;
+    neither runs at first."""
 
     plane: ControlPlane
     kubectl: Kubectl
@@ -82,6 +82,9 @@ def site(binaries: Binaries, folder: Path, factor: float, interval: float) -> It
         _workloads(plane)
         prometheus = Prometheus(plane, targets, factor, interval)
         stack.callback(prometheus.close)
+        scraped = {one.component.name for one in replicas}
+        until(lambda: not scraped & set(prometheus.down()), "Prometheus has scraped both replicas")
+        until(lambda: not prometheus.firing(), "what is missing at the very first is seen")
         yield Site(plane, Kubectl(binaries["kubectl"], plane.kubeconfig), replicas, own, ending, prometheus)
 
 
@@ -224,7 +227,8 @@ FAULTS = (
     Fault("SlacktideWatchStale",
           lambda site: _rules_without(site, "slacktide-scheduler", "poddisruptionbudgets", "watch"),
           lambda site: mended_by_manifests(site, "20-rbac.yaml"), 3.0 * WATCH_SECONDS, alone=True),
-    Fault("SlacktideCertificateEnds", lambda site: site.ending.component.start(), lambda site: site.ending.stop(), 10.0),
+    Fault("SlacktideCertificateEnds", lambda site: site.ending.component.start(), lambda site: site.ending.stop(),
+          10.0),
     Fault("SlacktideTwoLead", lambda site: site.own.component.start(), lambda site: site.own.stop(), 20.0, alone=True),
     Fault("SlacktideNobodyLeads", _kill_all, _start_all, alone=True),
 )  # fmt: skip
@@ -236,14 +240,14 @@ FAULTS = (
 class Life:
     """Workloads that come, change and go; nobody's promise is in danger by it."""
 
-    def __init__(self, site: Site, seed: int) -> None:
-        self._site, self._chance, self._count = site, random.Random(seed), 0
+    def __init__(self, site: Site, seed: int, *, kills: bool) -> None:
+        self._site, self._chance, self._count, self._kills = site, random.Random(seed), 0, kills
         self.done: dict[str, int] = {}
 
     def go_on(self, until_then: float, between: float) -> None:
         """One change after the other until then."""
         acts = (self._scale, self._roll, self._job, self._delete, self._come, self._cordon, self._kill_leader)
-        weights = (5, 3, 5, 5, 3, 2, 1)
+        weights = (5, 3, 5, 5, 3, 2, int(self._kills))
         while time.time() < until_then:
             (act,) = self._chance.choices(acts, weights)
             with suppress(ApiError):

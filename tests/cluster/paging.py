@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
@@ -127,10 +126,10 @@ class Prometheus:
         with urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=10) as answer:
             return json.load(answer)["data"]
 
-    def down(self) -> list[str]:
-        """Targets that could not be scraped last time, with why."""
+    def down(self) -> dict[str, str]:
+        """Targets that were not scraped last time, and why."""
         every = self.ask("targets")["activeTargets"]
-        return [f"{one['labels']['pod']}: {one['lastError']}" for one in every if one["health"] != "up"]
+        return {one["labels"]["pod"]: one["lastError"] for one in every if one["health"] != "up"}
 
     def firing(self) -> set[str]:
         """Names of the alerts that fire now."""

@@ -18,6 +18,7 @@ from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.log_fields import PASS
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.clock import LATER, work_seconds
@@ -232,7 +233,9 @@ class LeaderSession(FeedListener):
                 continue
             began = work_seconds()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known
+                number = PASS.set(self.engine.passes + 1)
                 await self._turns.through(self._pass())
+                PASS.reset(number)
             took = work_seconds() - began
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes

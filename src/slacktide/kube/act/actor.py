@@ -25,6 +25,7 @@ from slacktide.kube.act.handing_over import places_to_take
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.act.reservations import Nomination, Reservations, fits
 from slacktide.kube.act.second_look import take_free_nodes
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
@@ -155,8 +156,9 @@ class Actor:
                 continue
             self._has_its_place(decision)
             LOG.info(
-                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host
-            )
+                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host,
+                extra=about(pod.namespaced_name, decision.host),
+            )  # fmt: skip
             self._tell_given_up(pod, before.decision.host, f"node {decision.host} has room for it now")
         if everybody:
             self._look_at_groups()
@@ -171,7 +173,8 @@ class Actor:
             self.give_up(other, f"pod {name}, which is more important, takes its place", at_once=True)
             engine.nominated(uid, host, now)
             decision = Decision(uid, host, metric)
-            LOG.info("pod %s takes the place of a less important one on node %s", name, host)
+            said = about(pod.namespaced_name, host)
+            LOG.info("pod %s takes the place of a less important one on node %s", name, host, extra=said)
             if self.carry_out(decision):
                 yield decision
 
@@ -281,12 +284,13 @@ class Actor:
             self.devices.release(uid)
             return
         self.counts.refused += 1
+        said = about(pod.namespaced_name, one.host)
         engine.refused(uid, self.clock())
         pod.failures += 1
         pod.queue = fed_pod.BACKOFF
         self.devices.release(uid)
         self.devices.give_up(pod, self._group)
-        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason)
+        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason, extra=said)
         kept = nomination.decision if nomination is not None else waited
         if kept is not None or (pod.nominated and not pod.unnominated):
             self._tell_given_up(pod, kept.host if kept is not None else pod.nominated, reason)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.priorities import is_bound_to_its_node
 
@@ -29,4 +30,5 @@ class Rivals:
             pod.metadata.name,
             name,
             pod.spec.node_name,
+            extra=about((pod.metadata.namespace, pod.metadata.name), pod.spec.node_name),
         )
