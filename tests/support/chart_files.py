@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from slacktide import __version__
 from slacktide.conversion import Kind
 from slacktide.kube.resources.custom_resources import OwnLimitsSpec
 from slacktide.model import limit_texts
@@ -239,11 +240,19 @@ def page() -> str:
 # -- all together ------------------------------------------------------------------------------------------------------
 
 
+def of_this_version() -> str:
+    """``Chart.yaml``, with the version of the package, which stands in ``src/slacktide/__init__.py`` alone."""
+    # A chart's version is semantic, with a hyphen before what comes before the release.
+    found = re.sub(r"(?m)^appVersion: .*$", f"appVersion: {__version__}", (CHART / "Chart.yaml").read_text())
+    return re.sub(r"(?m)^version: .*$", f"version: {__version__.replace('.dev', '-dev.')}", found)
+
+
 def made_without_helm() -> dict[Path, str]:
     """Files that need no helm to be made, each with its text."""
     alerts = (REPOSITORY / "examples" / "openslo" / "alerts.yaml").read_text()
     dashboard = REPOSITORY / "src" / "slacktide" / "dashboard" / "grafana" / "slacktide.json"
     return {
+        CHART / "Chart.yaml": of_this_version(),
         CHART / "dashboards" / "slacktide.json": dashboard.read_text(),
         CHART / "values.schema.json": schema(),
         CHART / "files" / "alerts.yaml": alerts,
