@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import datetime
 import random
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from cluster.labtools import deployment, job, pod, until
 from cluster.paging import NAMESPACE, Prometheus, Target
 from cluster.running import CLASSES, Running, prepared, service_class
 from slacktide.lab import ApiError, Binaries, ControlPlane
+from slacktide.lab.nodes import set_ready
 
 Json = dict[str, Any]
 TEAM = "default"
@@ -30,12 +33,12 @@ DEPLOYMENTS = f"/apis/apps/v1/namespaces/{TEAM}/deployments"
 JOBS = f"/apis/batch/v1/namespaces/{TEAM}/jobs"
 ROLES = "/apis/rbac.authorization.k8s.io/v1/clusterroles"
 ADMISSION = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
-DEVICE_CLASSES = "/apis/resource.k8s.io/v1/deviceclasses"
+CLAIMS = f"/apis/resource.k8s.io/v1/namespaces/{TEAM}/resourceclaims"
 OURS = {"schedulerName": "slacktide"}
 ROOM = "room"
 WATCH_SECONDS = 30.0
 """``kube.watch_seconds``: the silence after which a watch is dead follows from it."""
-LEVELS = 700
+LEVELS = 1_100
 """Deeper than anybody reads."""
 
 
@@ -74,8 +77,8 @@ def site(binaries: Binaries, folder: Path, factor: float, interval: float) -> It
         )
         own = Running(plane, name="own-way", kube__leader_election=False, **settings)
         ending = Running(plane, name="ending", kube__http_access="delegated", **_certificate(folder), **settings)
-        for one in (own, ending):
-            one.kill()  # until they are wanted
+        for unwanted in (own, ending):
+            unwanted.kill()
         token = _account(plane)
         targets = [Target(one.component.name, f"127.0.0.1:{one.port}") for one in (*replicas, own)]
         targets.append(Target("ending", f"127.0.0.1:{ending.port}", token))
@@ -161,11 +164,20 @@ def _gone(site: Site, path: str) -> None:
 
 
 def _deep(site: Site) -> None:
+    """A claim that is nested deeper than anybody reads."""
     deep: Json = {}
     for _ in range(LEVELS):
         deep = {"a": deep}
     config = [{"opaque": {"driver": "deep.example.com", "parameters": deep}}]
-    site.api.post(DEVICE_CLASSES, {"metadata": {"name": "deep"}, "spec": {"config": config}})
+    requests = [{"name": "one", "exactly": {"deviceClassName": "none"}}]
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(20 * LEVELS)
+    try:
+        site.api.post(
+            CLAIMS, {"metadata": {"name": "deep"}, "spec": {"devices": {"requests": requests, "config": config}}}
+        )
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def _rules_without(site: Site, name: str, resource: str, verb: str) -> None:
@@ -184,12 +196,13 @@ def mended_by_manifests(site: Site, file: str) -> None:
 
 def _end_front(site: Site) -> None:
     """The nodes of a workload are lost."""
-    for one in ("front-0", "front-1"):
-        site.api.delete(f"/api/v1/nodes/{one}")
+    for number in range(2):
+        set_ready(site.api, f"front-{number}", False)
 
 
 def _begin_front(site: Site) -> None:
-    site.plane.create_nodes(2, prefix="front", cpu="8", labels={ROOM: "front"})
+    for number in range(2):
+        set_ready(site.api, f"front-{number}", True)
 
 
 def _bind_ours(site: Site) -> None:
@@ -198,7 +211,7 @@ def _bind_ours(site: Site) -> None:
     for number in range(6):
         name = f"taken-{number}"
         site.api.post(PODS, pod(name, nodeSelector={"nobody": "has"}, **OURS))
-        until(lambda name=name: _is_told(site, name), f"{name} waits")
+        until(partial(_is_told, site, name), f"{name} waits")
         site.api.post(f"{PODS}/{name}/binding", {"metadata": {"name": name}, "apiVersion": "v1", "kind": "Binding",
                                                  "target": {"kind": "Node", "name": "foreign"}})  # fmt: skip
 
@@ -216,11 +229,11 @@ def _unbind(site: Site) -> None:
 
 FAULTS = (
     Fault("SlacktidePodsWithoutClass", _without_class, lambda site: site.api.delete(f"{PODS}/lost", 0)),
-    Fault("SlacktideObjectsAside", _deep, lambda site: _gone(site, f"{DEVICE_CLASSES}/deep")),
+    Fault("SlacktideObjectsAside", _deep, lambda site: _gone(site, f"{CLAIMS}/deep")),
     Fault("SlacktideAdmissionMissing", lambda site: site.api.delete(f"{ADMISSION}/slacktide-class"),
           lambda site: mended_by_manifests(site, "30-admission.yaml"), 30.0),
     Fault("SlacktideLedgersNotWritten",
-          lambda site: _rules_without(site, "slacktide-scheduler", "availabilities/status", "patch"),
+          lambda site: _rules_without(site, "slacktide-scheduler", "availabilities", "patch"),
           lambda site: mended_by_manifests(site, "20-rbac.yaml"), 30.0),
     Fault("SlacktideBudgetBurns", _end_front, _begin_front, 60.0),
     Fault("SlacktideReleasesFight", _bind_ours, _unbind),
