@@ -1,8 +1,10 @@
 """The shipped alerts, evaluated by a real Prometheus on a lab: calm while all is well, in time for each of ten faults.
 
-    PYTHONPATH=src:tests python bench/alerts.py                                    the ten faults, about 40 minutes
-    PYTHONPATH=src:tests python bench/alerts.py --calm 60                          an hour of a lively lab before them
-    PYTHONPATH=src:tests python bench/alerts.py --calm 1 --factor 20 --interval 1  minutes: times in rules are shortened
+    PYTHONPATH=src:tests python bench/alerts.py                  the ten faults, about 35 minutes
+    PYTHONPATH=src:tests python bench/alerts.py --calm 60        an hour of a lively lab before them
+    PYTHONPATH=src:tests python bench/alerts.py --calm 1 --factor 20 --interval 1
+                                                                 minutes: times in rules are shortened, and one fault,
+                                                                 which shows once a minute, is left out
 
 Two replicas run on a real API server, beside them workloads that come, change, roll, are scaled and deleted; a leader
 is killed now and then (not with --factor, as nobody takes over within seconds). Prometheus (Debian's) scrapes both. In
@@ -86,7 +88,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     chosen = parser.parse_args()
     announce()
-    faults = [one for one in FAULTS if one.alert in chosen.faults]
+    faults = [one for one in FAULTS if one.alert in chosen.faults and not (one.slow and chosen.factor > 1.0)]
     beside = [one for one in faults if not one.alone]
     groups = [group for group in (beside, *([one] for one in faults if one.alone)) if group]
     rows: list[list[str]] = []

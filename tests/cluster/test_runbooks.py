@@ -120,13 +120,17 @@ def test_a_workload_that_loses_its_budget(where: Site, shell: Callable[..., str]
     assert (labels["kind"], labels["name"]) == ("Deployment", "front")
     name, namespace = labels["name"], labels["namespace"]
 
-    (pod, *_) = [one["metadata"]["name"] for one in where.api.get(f"{PODS}?labelSelector=app={name}")["items"]]
+    def waiting() -> str:
+        found = where.api.get(f"{PODS}?labelSelector=app={name}")["items"]
+        return next((one["metadata"]["name"] for one in found if not one["spec"].get("nodeName")), "")
+
+    pod = until(waiting, "a pod of it waits")
     first, *others = commands(alert, "How to see it")
     said = shell([first], NAMESPACE=namespace, NAME=name)
     assert f"Deployment {namespace}/{name}" in said
     assert "by the cluster" in said
-    assert "its node is not ready since" in said
+    assert "nodes are available" in said
     said = shell(others, NAMESPACE=namespace, NAME=pod)
     assert f"Pod {namespace}/{pod}" in said
-    next(one.mend for one in FAULTS if one.alert == alert)(where)  # "mend them"
+    next(one.mend for one in FAULTS if one.alert == alert)(where)  # "add nodes"
     resolves(where, alert)
