@@ -189,6 +189,9 @@ class LeaderSession(FeedListener):
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)
 
+    def overwritten(self, uid: str) -> None:
+        self.reporter.overwritten(uid)
+
     def only_keeps(self, target: Target, why: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
         self._replica.recorder.record(reference, CLASS_LOST, why, event_type="Warning", action="Promising")

@@ -33,7 +33,8 @@ class NominationWriter:
     """
 
     def __init__(self, session: SessionContext, awaited: Callable[[str], str]) -> None:
-        self._connection, self._leading, self._pods = session.connection, session.leading, session.feed.pods
+        self._connection, self._leading, self._feed = session.connection, session.leading, session.feed
+        self._pods = session.feed.pods
         self._recorder, self._clock, self._awaited = session.recorder, session.clock, awaited
         self._wanted: dict[str, tuple[str, asyncio.Event]] = {}
         """By UID: what is to be written, until it is, and whether that was tried."""
@@ -113,6 +114,7 @@ class NominationWriter:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
             return False
         if said:
+            self._feed.listener.overwritten(pod.uid)
             reference = pod_reference(pod.pod)
             self._recorder.record(reference, "FailedScheduling", said, event_type="Warning", action="Nominating")
         return True

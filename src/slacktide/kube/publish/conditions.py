@@ -95,6 +95,10 @@ class ConditionWriter:
         self._old.pop(uid, None)
         self._reported.pop(uid, None)
 
+    def overwritten(self, uid: str) -> None:
+        """A pod's condition says something else by now: what it was made to say before is told again where it holds."""
+        self._reported.pop(uid, None)
+
     def after_pass(self, waiting: Sequence[str]) -> None:
         """These waited through a pass. They are unschedulable for now; reasons are told of the new ones among them."""
         for uid in waiting:
