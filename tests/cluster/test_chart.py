@@ -164,6 +164,8 @@ def test_kustomize_gives_what_the_files_have(kubectl: Kubectl) -> None:
         if one["kind"] == "ValidatingAdmissionPolicy" and not one["metadata"]["name"].endswith("default-class")
     ]
     assert names == ["['promises']"] * 3
+    taken = [one["metadata"]["name"] for one in overlay if one["metadata"]["name"].startswith("slacktide:scheduler:")]
+    assert taken == ["slacktide:scheduler:promises"]
 
 
 def _key(one: Json) -> str:
