@@ -170,7 +170,7 @@ def test_a_scheduler_that_has_acted_is_not_blamed(place: Stage) -> None:
     place.create("pods", pod("one", volumes=volumes))
     place.until(lambda: place.events("FailedScheduling", "one"), "an event says why it waits")
     place.until(lambda: condition(place.pod("one"), "PodScheduled"), "its condition as well")
-    assert "waits: persistentvolumeclaim 'data' not found" in why_of(place, "one")
+    assert ": persistentvolumeclaim 'data' not found" in why_of(place, "one")
     place.wait(why.LOOK_SECONDS)
     body = json.loads(json.dumps(place.pod("one")))
     body["status"].pop("conditions")

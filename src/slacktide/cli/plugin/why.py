@@ -84,8 +84,10 @@ async def _one(connection: Connection, namespace: str, name: str, scheduler: str
         return f"{name} is scheduled by {spec.get('schedulerName')}, not by {scheduler}"
     if pod_state.is_ready(found):
         return f"{name} does not wait: it {pod_state.state(found)}"
-    since = found["metadata"]["creationTimestamp"]
-    return f"{name}, created {since}: {await _reason(connection, found, scheduler)}"
+    reason = await _reason(connection, found, scheduler)
+    if spec.get("nodeName") or found["metadata"].get("deletionTimestamp"):
+        return f"{name}: {reason}"
+    return f"{name} waits since {found['metadata']['creationTimestamp']}: {reason}"
 
 
 async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
@@ -114,7 +116,7 @@ async def _cells(connection: Connection, one: dict[str, Any], scheduler: str) ->
 async def _reason(connection: Connection, one: dict[str, Any], scheduler: str) -> str:
     """What the pod says; where it says nothing, what the scheduler has done for it."""
     if said := pod_state.state(one):
-        return said
+        return said.removeprefix("waits: ")
     acts = [await asked(connection, one, scheduler) for asked in (_told, _claims)]
     if done := next((act for act in acts if act), ""):
         return done
