@@ -116,7 +116,7 @@ class LeaderSession(FeedListener):
         self._short_lives = ShortLives(replica.recorder.record, engine)
         self._housekeeper = Housekeeper(session, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
-        self._rivals = Rivals()
+        self._rivals = Rivals((replica.config.kube.lease_namespace, replica.config.kube.lease_name))
         self._turns = Turns(replica.config.kube.pass_budget)
         self._parts = 0
         self._next_look = 0.0
