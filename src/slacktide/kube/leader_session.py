@@ -116,6 +116,7 @@ class LeaderSession(FeedListener):
         self._short_lives = ShortLives(replica.recorder.record, engine)
         self._housekeeper = Housekeeper(session, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
+        self._began = replica.clock()
         self._rivals = Rivals((replica.config.kube.lease_namespace, replica.config.kube.lease_name))
         self._turns = Turns(replica.config.kube.pass_budget)
         self._parts = 0
@@ -162,7 +163,9 @@ class LeaderSession(FeedListener):
         self.reporter.forget(uid)
 
     def taken(self, uid: str) -> None:  # noqa: ARG002  # whoever it was
-        self.actor.contest.see(self._replica.clock())
+        now = self._replica.clock()
+        if now >= self._began + self._replica.config.kube.lease_duration:  # else it may be the last leader's
+            self.actor.contest.see(now)
 
     def ended(self, uid: str) -> None:
         self.actor.ended(uid)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from slacktide.kube.feed.rivals import Rivals
@@ -22,8 +24,8 @@ def test_the_pods_of_this_release_are_no_rivals_and_others_of_its_scheduler_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     rivals = Rivals(OWN)
-    placed = {"nodeName": "n", "schedulerName": "default-scheduler"}
-    rivals.see(made_objects.pod("slacktide-0", OWN[0], RELEASE, **placed))
+    placed = partial(made_objects.pod, nodeName="n", schedulerName="default-scheduler")
+    rivals.see(placed("slacktide-0", OWN[0], RELEASE))
     assert not caplog.records
-    rivals.see(made_objects.pod("web", "shop", RELEASE, **placed))
+    rivals.see(placed("web", "shop", RELEASE))
     assert "pod shop/web of scheduler default-scheduler" in caplog.text

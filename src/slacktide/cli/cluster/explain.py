@@ -42,7 +42,10 @@ class _ByName(HelpfulGroup):
 
 @click.group(cls=_ByName)
 def explain() -> None:
-    """Says why a pod is where it is, waits, or was preempted; how a workload, node or class stands."""
+    """Says why a pod waits or was preempted, how others stand.
+
+    Others are workloads, nodes and classes: 'slacktide explain deployment/shop'.
+    """
 
 
 def _namespaced(command: Callable[..., None]) -> Callable[..., None]:
