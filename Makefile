@@ -27,7 +27,7 @@ FOUND  := env PYTHONPATH=tests$(if $(PYTHONPATH),:$(PYTHONPATH))
 QUICK  := -p support.quick
 CI_HAS  = $(if $(filter true,$(CI)),$(1))
 
-.PHONY: demo docs test thorough slow all-else test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release image lock clean audit fuzz soak soak-mutants
+.PHONY: demo docs test thorough slow all-else test-cluster beside lint library here kernels unit compiled levels uncompiled twins browser servers live alone lab-binaries manifests smoke hundredth benchmarks workflows release base image lock clean audit fuzz soak soak-mutants
 .DEFAULT_GOAL := demo
 
 # Only what it needs: while the kernels are compiled, for this processor alone, the packages of the scheduler are installed.
@@ -167,6 +167,11 @@ smoke: $(VENV)/dev.stamp
 # What goes to PyPI, into dist/: built, checked, and used as its users will.
 release: $(VENV)/release.stamp
 	$(LEASH) packaging/release $(BIN)/python dist
+
+# The base of the image and the day of Debian's packages, as they are today, into Containerfile: for a commit.
+base:
+	@digest=$$(skopeo inspect --format '{{.Digest}}' docker://docker.io/library/debian:trixie-slim) && \
+		sed -i -e "s/^\(ARG BASE=.*\)@sha256:.*/\1@$$digest/" -e "s/^ARG SNAPSHOT=.*/ARG SNAPSHOT=$$(date -u +%Y%m%dT000000Z)/" Containerfile
 
 # The image of Containerfile without a container daemon, into build/image (as root; packaging/image says what it needs),
 # and its file system run as the scheduler on a real API server. The wheel: of dist/, else of `make smoke`.

@@ -71,6 +71,7 @@ def test_files_of_a_release_are_there_and_have_names_of_their_own(tmp_path: Path
     (tmp_path / "packaging").symlink_to(PROGRAM.parent)
     built = ["dist/slacktide-1.2.0.tar.gz", "dist/slacktide-1.2.0-py3-none-any.whl"]
     built += [f"image-{arch}/{name}" for arch in ("amd64", "arm64") for name in ("sbom.json", "slacktide.oci.tar")]
+    built.append("chart/slacktide-1.2.0.tgz")
     for name in built:
         (tmp_path / "built" / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "built" / name).write_text(name)
@@ -85,7 +86,69 @@ def test_files_of_a_release_are_there_and_have_names_of_their_own(tmp_path: Path
     )
     assert done.returncode == 0, done.stderr
     uploaded = (tmp_path / "uploaded").read_text().split()
-    assert sorted(uploaded) == sorted([*(Path(one).name for one in built[:2]), "sbom-amd64.json", "sbom-arm64.json"])
+    expected = [*(Path(one).name for one in (*built[:2], built[-1])), "sbom-amd64.json", "sbom-arm64.json"]
+    assert sorted(uploaded) == sorted(expected)
+
+
+HELM = """#!/bin/sh
+echo "$@" >> told
+case $1 in
+    package) mkdir -p built/chart; touch built/chart/slacktide-1.2.0.tgz ;;
+    push) echo "Pushed: x"; echo "Digest: sha256:abc" >&2 ;;
+esac
+"""
+
+
+def test_the_chart_that_is_pushed_has_the_image_of_this_release(tmp_path: Path) -> None:
+    shutil.copytree(REPOSITORY / "charts" / "slacktide", tmp_path / "charts" / "slacktide")
+    helm = tmp_path / "bin" / "helm"
+    helm.parent.mkdir()
+    helm.write_text(HELM)
+    helm.chmod(0o755)
+    (step,) = [one for one in steps("release.yml", "publish") if one.get("name") == "Push the chart"]
+    environment = os.environ | {
+        "PATH": f"{helm.parent}{os.pathsep}{os.environ['PATH']}", "GITHUB_OUTPUT": str(tmp_path / "output"),
+        "TOKEN": "t", "ACTOR": "a", "CHARTS": "r.example/o/slacktide/charts", "IMAGE": "r.example/o/slacktide",
+        "DIGEST": "sha256:0123",
+    }  # fmt: skip
+    done = subprocess.run(
+        ["bash", "-e", "-c", step["run"]], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    image = yaml.safe_load((tmp_path / "charts" / "slacktide" / "values.yaml").read_text())["image"]
+    assert (image["repository"], image["digest"]) == ("r.example/o/slacktide", "sha256:0123")
+    assert "push built/chart/slacktide-1.2.0.tgz oci://r.example/o/slacktide/charts" in (tmp_path / "told").read_text()
+    said = (tmp_path / "output").read_text().split()
+    assert said == ["digest=sha256:abc", "chart=r.example/o/slacktide/charts/slacktide"]
+
+
+def test_what_is_pushed_is_signed_and_each_image_has_its_list() -> None:
+    every = steps("release.yml", "publish")
+    signed = [one["with"]["subject-name"] for one in every if "attest-build-provenance" in one.get("uses", "")]
+    assert signed == ["${{ steps.push.outputs.image }}", "${{ steps.chart.outputs.chart }}"]
+    lists = {one["with"]["subject-digest"]: one["with"]["sbom-path"]
+             for one in every if "attest-sbom" in one.get("uses", "")}  # fmt: skip
+    assert lists == {f"${{{{ steps.push.outputs.{arch} }}}}": f"built/image-{arch}/sbom.json"
+                     for arch in ("amd64", "arm64")}  # fmt: skip
+
+
+def test_the_base_of_the_image_is_what_the_commit_says() -> None:
+    text = (REPOSITORY / "Containerfile").read_text()
+    assert re.search(r"(?m)^ARG BASE=docker\.io/library/debian:trixie-slim@sha256:[0-9a-f]{64}$", text)
+    assert re.search(r"(?m)^ARG SNAPSHOT=\d{8}T000000Z$", text)
+    (build,) = [one for one in steps("release.yml", "image") if "Build on the base" in one.get("name", "")]
+    assert "BASE=pinned" in build["run"]
+    assert "skopeo" not in (WORKFLOWS / "release.yml").read_text()
+    for name in ("SOURCE", "VERSION", "REVISION"):
+        assert f'org.opencontainers.image.{name.lower()}="${name}"' in text
+
+
+def test_the_charts_version_is_the_programs() -> None:
+    from slacktide import __version__
+    from support.chart_files import of_this_version
+
+    assert f"appVersion: {__version__}\n" in of_this_version()
+    assert of_this_version() == (REPOSITORY / "charts" / "slacktide" / "Chart.yaml").read_text()
 
 
 def test_ci_runs_with_the_python_that_it_has_chosen() -> None:

@@ -295,7 +295,8 @@ class KubeSettings:
     says itself holds. Turn it off to compare with a simulation that has one ``qos.alpha``."""
     creation_allowance: Seconds = 600.0
     """Seconds within which a node should have a pod's containers started (images, volumes, network); later than that it
-    is the workload's doing. Raise it where images are large or registries slow."""
+    is the workload's doing. For as long a node is kept for a pod whose volumes are being made. Raise it where
+    images are large, or registries or provisioners slow."""
     ledger_memory: Seconds = 2_592_000.0
     """Seconds for which the ledger of a workload that was deleted is kept (30 days), or as long as the longest window
     of any class, if that is longer: one of the same namespace, kind and name goes on from it. Lower it where many

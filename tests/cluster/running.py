@@ -290,12 +290,12 @@ class Place:
         """Wait until a pod is on a node; its name. An event called for it: a watchdog's pass takes longer to come."""
         return str(until(lambda: self.node_of(name), f"pod {self.name}/{name} is bound", seconds))
 
-    def waits(self, name: str, text: str, seconds: float = REASON_SECONDS) -> Json:
-        """Wait until a pod's condition says why it waits; its event must say the same."""
+    def waits(self, name: str, text: str, seconds: float = REASON_SECONDS, reason: str = "Unschedulable") -> Json:
+        """Wait until a pod's condition says why it waits, for this reason; its event must say the same."""
 
         def says() -> Json | None:
             found = condition(self.pod(name), "PodScheduled")
-            fits = found.get("status") == "False" and found.get("reason") == "Unschedulable"
+            fits = found.get("status") == "False" and found.get("reason") == reason
             return found if fits and re.search(text, found.get("message", "")) else None
 
         def last() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import copy
 import json
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -71,12 +72,14 @@ EVERY: Json = {
     "flowControl": {"enabled": True, "shares": 7},
     "metrics": {
         "interval": "30s",
+        "scrapeConfig": {"enabled": True},
         "podMonitor": {"enabled": True, "labels": LABELS},
         "serviceMonitor": {"enabled": True, "labels": LABELS},
         "tlsConfig": {"serverName": "slacktide"},
         "prometheusRule": {"enabled": True, "labels": LABELS, "runbooks": "https://wiki.example/slacktide"},
         "dashboard": {"enabled": True, "labels": LABELS},
     },
+    "test": {"class": "tried", "tolerations": [{"operator": "Exists"}]},
     "netprobe": {
         "enabled": True,
         "namespace": "probes",
@@ -161,6 +164,8 @@ def test_kustomize_gives_what_the_files_have(kubectl: Kubectl) -> None:
         if one["kind"] == "ValidatingAdmissionPolicy" and not one["metadata"]["name"].endswith("default-class")
     ]
     assert names == ["['promises']"] * 3
+    taken = [one["metadata"]["name"] for one in overlay if one["metadata"]["name"].startswith("slacktide:scheduler:")]
+    assert taken == ["slacktide:scheduler:promises"]
 
 
 def _key(one: Json) -> str:
@@ -244,7 +249,8 @@ def test_the_second_ones_policies_go_by_its_name(helm: Helm, kubectl: Kubectl) -
 
 def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl: Kubectl) -> None:
     off: Json = {name: {"enabled": False} for name in SWITCHES} | {
-        "metrics": {},
+        "metrics": {"scrapeConfig": {"enabled": False}},
+        "schedulerName": "second",
         "replicas": 1,
         "fullnameOverride": "other",
     }
@@ -257,6 +263,48 @@ def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl:
     assert kubectl("get", "svcclass/tried").code != 0
     assert kubectl.ok("auth", "can-i", "list", "pods", "--as=system:serviceaccount:elsewhere:other").strip() == "yes"
     helm.ok("uninstall", "tried", "-n", "elsewhere", "--wait")
+
+
+# Two releases.
+
+
+def test_a_second_release_with_the_same_scheduler_name_is_refused(helm: Helm, kubectl: Kubectl) -> None:
+    values = {"schedulerName": "twin", "admission": {"enabled": False}}
+    install = partial(helm, "install", "--create-namespace", "--skip-crds")
+    answer = install("one-slacktide", str(CHART), "-n", "one", values=values)
+    assert answer.code == 0, answer.error
+    answer = install("two-slacktide", str(CHART), "-n", "two", values=values)
+    assert answer.code != 0
+    assert "schedulerName: found twin, which release one-slacktide in namespace one has" in answer.error
+    assert "two-slacktide" not in kubectl.ok("get", "clusterroles,deployments", "-A", "-o", "name")
+    answer = install("two-slacktide", str(CHART), "-n", "two", values=values | {"schedulerName": "other"})
+    assert answer.code == 0, answer.error
+    upgrade = helm("upgrade", "two-slacktide", str(CHART), "-n", "two", values=values)
+    assert "schedulerName: found twin, which release one-slacktide" in upgrade.error
+    helm.ok("uninstall", "two-slacktide", "-n", "two", "--wait")
+    assert helm("upgrade", "one-slacktide", str(CHART), "-n", "one", values=values).code == 0
+
+
+def test_a_quota_for_a_namespace_that_does_not_exist_installs_nothing(helm: Helm, kubectl: Kubectl) -> None:
+    values = {"schedulerName": "third", "quotas": {"nowhere": {"few": {"class": "gold", "hard": {"workloads": 1}}}}}
+    answer = helm("install", "third-slacktide", str(CHART), "-n", "third", "--create-namespace", values=values)
+    assert answer.code != 0
+    assert "quotas.nowhere: found a namespace that does not exist" in answer.error
+    assert "third-slacktide" not in helm.ok("list", "-A")
+    assert "third-slacktide" not in kubectl.ok("get", "clusterroles,deployments", "-A", "-o", "name")
+
+
+def test_helm_test_waits_for_a_pod_that_the_scheduler_places(helm: Helm, kubectl: Kubectl) -> None:
+    with ThreadPoolExecutor(1) as pool:
+        tested = pool.submit(helm, "test", "one-slacktide", "-n", "one", "--timeout=100s")
+        until(lambda: kubectl("-n", "one", "get", "pod/one-slacktide-test").code == 0, "the test's pod is there")
+        pod = kubectl.json("-n", "one", "get", "pod/one-slacktide-test")
+        assert pod["spec"]["schedulerName"] == "twin"
+        done = '{"status": {"phase": "Succeeded"}}'
+        kubectl.ok("-n", "one", "patch", "pod/one-slacktide-test", "--subresource=status", "--type=merge", "-p", done)
+        answer = tested.result()
+    assert answer.code == 0, answer.error
+    helm.ok("uninstall", "one-slacktide", "-n", "one", "--wait")
 
 
 # The life of an installation.

@@ -247,7 +247,7 @@ def test_kubectl_finds_the_plugin_and_lists_who_waits_and_why(running: Running, 
         (a, b) for a, b in zip(table["POD"], table["WHY"], strict=True) if "0/2 nodes are available: " in b
     )
     assert re.match(rf"{name} waits since \S+: 0/2 nodes are available: ", asked(running, binaries, "why", name)), why
-    assert "high is not pending: it is on " in asked(running, binaries, "why", "high")
+    assert "high does not wait: it is ready on " in asked(running, binaries, "why", "high")
     assert (
         asked(running, binaries, "why", "-n", "kube-system").strip()
         == "No pod of slacktide waits in namespace kube-system."

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -273,7 +272,9 @@ def test_a_claim_that_waits_for_its_first_pod(place: Place) -> None:
         return str(annotations.get(SELECTED_NODE, ""))
 
     node = until(selected, "the claim says for which node")
-    time.sleep(1.5)
+    said = f"waiting for provisioner example.com/maker to create a volume on node {node} for PersistentVolumeClaim data"
+    told = place.waits("first", f"{said}, since 2", reason="WaitingForVolume")
+    assert told["lastTransitionTime"] >= made["metadata"]["creationTimestamp"]
     assert place.node_of("first") == ""  # not before the volume is there
     # The part of the provisioner: a volume for that node, named by the claim; the controller binds it.
     reference = {"kind": "PersistentVolumeClaim", "namespace": place.namespace, "name": "data"}

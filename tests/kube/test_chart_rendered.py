@@ -147,3 +147,49 @@ def test_what_does_not_hang_together_is_refused_with_its_place(rendered: Any, va
     found = rendered(values)
     assert isinstance(found, str)
     assert says in found, found
+
+
+def test_a_prometheus_without_the_operator_has_an_account_and_a_job(rendered: Any) -> None:
+    found = rendered({"metrics": {"interval": "15s"}})
+    (job,) = yaml.safe_load(found["ConfigMap/slacktide-scrape"]["data"]["scrape.yaml"])
+    assert (job["scheme"], job["honor_labels"], job["scrape_interval"]) == ("https", True, "15s")
+    assert job["tls_config"] == {"insecure_skip_verify": True}  # the token is good for /metrics and nothing else
+    assert job["kubernetes_sd_configs"] == [{"role": "pod", "namespaces": {"names": ["home"]}}]
+    secret = found["Secret/slacktide-metrics"]
+    assert secret["type"] == "kubernetes.io/service-account-token"
+    assert found["ClusterRoleBinding/slacktide-metrics"]["roleRef"]["name"] == "slacktide-metrics-reader"
+    pod = found["Deployment/slacktide"]["spec"]["template"]["metadata"]
+    assert not [name for name in pod["annotations"] if name.startswith("prometheus.io")]  # such a target would fail
+    off = rendered({"metrics": {"scrapeConfig": {"enabled": False}}})
+    assert not [name for name in off if name.endswith(("-metrics", "-scrape"))]
+
+
+def test_a_number_that_is_set_by_words_is_one(rendered: Any) -> None:
+    found = rendered({"classes": {"gold": {"slo": "0.95", "rank": 1, "marginSeconds": "2.5"}}})
+    spec = found["ServiceClass/gold"]["spec"]
+    assert (spec["slo"], spec["marginSeconds"], spec["rank"]) == (0.95, 2.5, 1)
+    assert "/classes/gold/slo" in rendered({"classes": {"gold": {"slo": "much", "rank": 1}}})
+
+
+def test_each_name_is_claimed_once_in_the_cluster(rendered: Any) -> None:
+    profiles = json.dumps([{"schedulerName": "batch"}, {"schedulerName": "mine"}])
+    found = rendered({"schedulerName": "mine", "settings": {"kube": {"profiles": profiles}}})
+    claims = [name for name in found if name.startswith("ClusterRole/slacktide:scheduler:")]
+    assert sorted(claims) == ["ClusterRole/slacktide:scheduler:batch", "ClusterRole/slacktide:scheduler:mine"]
+    assert all(not found[name]["rules"] for name in claims)
+
+
+def test_the_test_has_the_scheduler_place_a_pod(rendered: Any) -> None:
+    gold, tin = {"slo": 0.99, "rank": 1, "namespaces": ["home"]}, {"slo": 0.5, "rank": 2, "namespaces": ["*"]}
+    other = {"slo": 0.5, "rank": 3, "namespaces": ["shop"]}
+
+    def labels(**values: Any) -> Json:
+        pod = rendered(values)["Pod/slacktide-test"]
+        assert pod["spec"]["schedulerName"] == "slacktide"
+        assert pod["metadata"]["annotations"]["helm.sh/hook"] == "test"
+        return dict(pod["metadata"]["labels"])
+
+    assert labels(classes={"a": other, "gold": gold, "tin": tin})["slacktide.io/class"] == "gold"
+    assert labels(classes={"gold": gold, "tin": tin | {"default": True}})["slacktide.io/class"] == "tin"
+    assert labels(classes={"gold": gold}, test={"class": "silver"})["slacktide.io/class"] == "silver"
+    assert "slacktide.io/class" not in labels()

@@ -19,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from slacktide import __version__
 from slacktide.conversion import Kind
 from slacktide.kube.resources.custom_resources import OwnLimitsSpec
 from slacktide.model import limit_texts
@@ -63,7 +64,7 @@ def manifests(helm: Path) -> dict[str, str]:
     """The plain manifests by their paths below ``MANIFESTS``, each with its text."""
     found = {file.name: HEADER + file.read_text() for file in sorted((CHART / "crds").glob("*.yaml"))}
     by_file: dict[str, list[str]] = {}
-    for text in re.split(r"(?m)^---\n", rendered(helm, f"--values={PLAIN_VALUES}"))[1:]:
+    for text in re.split(r"(?m)^---\n", rendered(helm, f"--values={PLAIN_VALUES}", "--skip-tests"))[1:]:
         first, _, rest = text.partition("\n")
         by_file.setdefault(first.removeprefix("# Source: slacktide/templates/"), []).append(rest.strip("\n") + "\n")
     for name, texts in sorted(by_file.items()):
@@ -110,7 +111,7 @@ def schema() -> str:
     file = CHART / "values.schema.json"
     found: Json = json.loads(file.read_text())
     found["$defs"] |= {
-        "serviceClass": _converted(_spec("00-serviceclasses.yaml")),
+        "serviceClass": _set_by_words(_converted(_spec("00-serviceclasses.yaml"))),
         "promiseQuota": _converted(_spec("04-promisequotas.yaml")),
         "settings": _settings(),
     }
@@ -133,6 +134,15 @@ def _converted(one: Json) -> Json:
     if "items" in one:
         found["items"] = _converted(one["items"])
     return found
+
+
+def _set_by_words(one: Json) -> Json:
+    """Numbers with a point may be texts as well, as which ``helm --set`` gives them; the template makes numbers."""
+    fields = one["properties"]
+    for name, each in fields.items():
+        if each.get("type") == "number":
+            fields[name] = {"anyOf": [each, {"type": "string", "pattern": r"^[0-9]+(\.[0-9]+)?$"}]}
+    return one
 
 
 def _settings() -> Json:
@@ -230,11 +240,19 @@ def page() -> str:
 # -- all together ------------------------------------------------------------------------------------------------------
 
 
+def of_this_version() -> str:
+    """``Chart.yaml``, with the version of the package, which stands in ``src/slacktide/__init__.py`` alone."""
+    # A chart's version is semantic, with a hyphen before what comes before the release.
+    found = re.sub(r"(?m)^appVersion: .*$", f"appVersion: {__version__}", (CHART / "Chart.yaml").read_text())
+    return re.sub(r"(?m)^version: .*$", f"version: {__version__.replace('.dev', '-dev.')}", found)
+
+
 def made_without_helm() -> dict[Path, str]:
     """Files that need no helm to be made, each with its text."""
     alerts = (REPOSITORY / "examples" / "openslo" / "alerts.yaml").read_text()
     dashboard = REPOSITORY / "src" / "slacktide" / "dashboard" / "grafana" / "slacktide.json"
     return {
+        CHART / "Chart.yaml": of_this_version(),
         CHART / "dashboards" / "slacktide.json": dashboard.read_text(),
         CHART / "values.schema.json": schema(),
         CHART / "files" / "alerts.yaml": alerts,

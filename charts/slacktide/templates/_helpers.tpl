@@ -53,6 +53,22 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- fail (printf "settings.kube.profiles: found %s without schedulerName, expected one in each object, such as '[{\"schedulerName\": \"batch\"}]'" (toJson .)) -}}
 {{- end -}}
 {{- end -}}
+{{- $release := .Release -}}
+{{- range (include "slacktide.names" . | fromJsonArray) -}}
+{{- $taken := lookup "rbac.authorization.k8s.io/v1" "ClusterRole" "" (printf "slacktide:scheduler:%s" .) | default dict -}}
+{{- $owner := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $taken -}}
+{{- $where := dig "metadata" "annotations" "meta.helm.sh/release-namespace" "" $taken -}}
+{{- if and $owner (or (ne $owner $release.Name) (ne $where $release.Namespace)) -}}
+{{- fail (printf "schedulerName: found %s, which release %s in namespace %s has, expected a name of its own: both would place the same pods, and evict for them; give another one, or uninstall that release" . $owner $where) -}}
+{{- end -}}
+{{- end -}}
+{{- if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- range $namespace, $_ := .Values.quotas -}}
+{{- if and (ne $namespace $release.Namespace) (not (lookup "v1" "Namespace" "" $namespace)) -}}
+{{- fail (printf "quotas.%s: found a namespace that does not exist, expected one that does; nothing was installed: make it (kubectl create namespace %s), or leave the quota out" $namespace $namespace) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 
 {{/* Whether pods that a disruption budget protects may be deleted: then the scheduler needs that right. */}}
@@ -67,14 +83,19 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 
 {{/* Whether Prometheus needs an account to read metrics with. */}}
 {{- define "slacktide.scraped" -}}
-{{- if or .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}yes{{- end -}}
+{{- if or .Values.metrics.scrapeConfig.enabled .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}yes{{- end -}}
 {{- end -}}
 
-{{/* The scheduler's names, as a list of CEL. */}}
-{{- define "slacktide.schedulers" -}}
+{{/* The scheduler's names, as JSON. */}}
+{{- define "slacktide.names" -}}
 {{- $names := list .Values.schedulerName -}}
 {{- range ((.Values.settings.kube | default dict).profiles | default "[]" | fromJsonArray) -}}
 {{- $names = append $names .schedulerName -}}
 {{- end -}}
-['{{ join "', '" $names }}']
+{{- toJson ($names | uniq) -}}
+{{- end -}}
+
+{{/* The same, as a list of CEL. */}}
+{{- define "slacktide.schedulers" -}}
+['{{ join "', '" (include "slacktide.names" . | fromJsonArray) }}']
 {{- end -}}

@@ -66,7 +66,7 @@ GROUPS = {
         "run": "Schedules pods of a cluster so that promises are kept.",
         "top": "Shows what each workload was promised and has got, live.",
         "dashboard": "Shows in a browser who keeps its promise, and who waits.",
-        "explain": "Says why a pod is where it is, waits, or was preempted.",
+        "explain": "Says why a pod waits or was preempted, how others stand.",
         "replay": "Decides again what DIRECTORY (of --record) holds, and compares.",
         "ledger": "Takes ledgers out of a cluster, and into a restored one.",
         "openslo": "Service classes from OpenSLO documents, and back; alerts.",

@@ -10,7 +10,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import overview
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.status_codes import NOT_FOUND, SERVER_ERROR, TOO_MANY
-from slacktide.kube.feed.fed_pod import HELD
+from slacktide.kube.feed.fed_pod import HELD, ORPHAN
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.loss_totals import LossTotals
@@ -24,7 +24,7 @@ LOOKED_AT_A_SECOND = 5_000
 TOGETHER = 100
 """So many controllers are looked at without a pause: a millisecond, by which all else that goes on may be late."""
 HELD_SECONDS = 5.0
-"""A pod that waits longer for its predecessor to be gone is told why."""
+"""A pod that waits longer for its predecessor to be gone, or for its owner, is told why."""
 ASK_AGAIN = 10
 """A ledger that is still there is asked for again after so many times ``kube.vacancy``; where the API server has no
 answer, after one."""
@@ -108,13 +108,13 @@ class Housekeeper:
         return not one.rows and one.desired < 0 and target.uid not in self._feed.mirror.owners.watched
 
     def _speak_of_held(self, now: float) -> None:
-        held = [uid for waiting in self._feed.succession.held.values() for uid in waiting]
+        held = self._feed.held()
         self._told.intersection_update(held)
         for uid in held:
             if uid in self._told:
                 continue
             pod = self._feed.pods.get(uid)
-            if pod is not None and pod.problem == HELD and now - pod.record.seen > HELD_SECONDS:
+            if pod is not None and pod.problem in (HELD, ORPHAN) and now - pod.record.seen > HELD_SECONDS:
                 self._told.add(uid)
                 self._reporter.report(pod)
 

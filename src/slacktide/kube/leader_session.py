@@ -18,6 +18,7 @@ from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
+from slacktide.kube.client.log_fields import PASS
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.clock import LATER, work_seconds
@@ -115,7 +116,8 @@ class LeaderSession(FeedListener):
         self._short_lives = ShortLives(replica.recorder.record, engine)
         self._housekeeper = Housekeeper(session, self.reporter, self.ledger, self.states)
         self.losses = self._housekeeper.losses
-        self._rivals = Rivals()
+        self._began = replica.clock()
+        self._rivals = Rivals((replica.config.kube.lease_namespace, replica.config.kube.lease_name))
         self._turns = Turns(replica.config.kube.pass_budget)
         self._parts = 0
         self._next_look = 0.0
@@ -160,6 +162,11 @@ class LeaderSession(FeedListener):
         self.actor.confirmed(uid)
         self.reporter.forget(uid)
 
+    def taken(self, uid: str) -> None:  # noqa: ARG002  # whoever it was
+        now = self._replica.clock()
+        if now >= self._began + self._replica.config.kube.lease_duration:  # else it may be the last leader's
+            self.actor.contest.see(now)
+
     def ended(self, uid: str) -> None:
         self.actor.ended(uid)
         self.reporter.forget(uid)
@@ -184,6 +191,9 @@ class LeaderSession(FeedListener):
 
     def waits(self, pod: FedPod) -> None:
         self.reporter.report(pod)
+
+    def overwritten(self, uid: str) -> None:
+        self.reporter.overwritten(uid)
 
     def only_keeps(self, target: Target, why: str) -> None:
         reference = Reference(target.api_version, target.kind, target.namespace, target.name, target.uid)
@@ -229,7 +239,9 @@ class LeaderSession(FeedListener):
                 continue
             began = work_seconds()
             with self.gate.closed():  # the pass sees one state; what comes of it is told when all of it is known
+                number = PASS.set(self.engine.passes + 1)
                 await self._turns.through(self._pass())
+                PASS.reset(number)
             took = work_seconds() - began
             if took > 0.01:
                 await asyncio.sleep(min(took / 2, 0.1))  # what was held back gets its turn between long passes

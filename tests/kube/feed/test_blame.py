@@ -561,6 +561,18 @@ def test_what_some_node_could_take_once_is_possible(world: World) -> None:
     assert world.lost(100) == (100, 0, 0)
 
 
+def test_what_some_node_could_take_is_remembered_when_its_last_pod_went_with_it(world: World) -> None:
+    """The pods of a lost node are deleted before others come in their place: nobody has their spec for a moment."""
+    world.node("big", cpu="16")
+    world.pod("p", cpu="9")
+    world.mirror.on_node_delete("big")
+    world.drop("p")
+    assert world.engine.specs == {}
+    world.pod("q", cpu="9")
+    lost = world.lost(100)
+    assert (lost[0], lost[1]) == (100, 0)
+
+
 def test_what_daemons_take_on_every_node_is_not_to_be_had(world: World) -> None:
     for name in ("a", "b"):
         owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "d", "uid": "d", "controller": True}

@@ -1,4 +1,4 @@
-"""``slacktide explain``: why a pod is where it is, why it waits, why it was preempted."""
+"""``slacktide explain``: why a pod is where it is, waits, or was preempted; how workloads, nodes and classes stand."""
 
 from __future__ import annotations
 
@@ -8,21 +8,61 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from slacktide.cli.cluster.explained_objects import WORKLOADS, explained
+from slacktide.cli.cluster.pod_state import condition, state
+from slacktide.cli.cluster.reading import events_about, got, of_events, of_ledger
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
+from slacktide.cli.options import CONTEXT, FILE
 from slacktide.cli.shell import completing
+from slacktide.cli.shell.suggesting import HelpfulGroup, refused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from slacktide.kube.client.http import Connection
 
+SHORT = {
+    "po": "pod", "pods": "pod", "deploy": "deployment", "deployments": "deployment", "deployment.apps": "deployment",
+    "sts": "statefulset", "statefulsets": "statefulset", "ds": "daemonset", "daemonsets": "daemonset", "jobs": "job",
+    "no": "node", "nodes": "node", "serviceclass": "class", "serviceclasses": "class",
+}  # fmt: skip
 ADDRESS = "https://127.0.0.1:10359"
-SHOWN_EVENTS = 10
 
 
-@click.command()
-@click.argument("name", metavar="POD", shell_complete=completing.pods)
-@click.option(
-    "-n", "--namespace", shell_complete=completing.namespaces, help="The pod's namespace.  [default: the context's]"
-)
+class _ByName(HelpfulGroup):
+    """Takes KIND/NAME, as kubectl does, kubectl's short names of kinds, and the name of a pod alone."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """KIND/NAME is KIND NAME; a word that is no kind, with nothing or options behind it, is a pod."""
+        kind, slash, name = args[0].partition("/")
+        known = self.get_command(ctx, SHORT.get(kind, kind)) is not None
+        if not slash and not known and (len(args) == 1 or args[1].startswith("-")):
+            return super().resolve_command(ctx, ["pod", *args])
+        return super().resolve_command(ctx, [SHORT.get(kind, kind), *([name] if slash else []), *args[1:]])
+
+
+@click.group(cls=_ByName)
+def explain() -> None:
+    """Says why a pod waits or was preempted, how others stand.
+
+    Others are workloads, nodes and classes: 'slacktide explain deployment/shop'.
+    """
+
+
+def _namespaced(command: Callable[..., None]) -> Callable[..., None]:
+    complete, text = completing.namespaces, "Its namespace.  [default: the context's]"
+    return click.option("-n", "--namespace", shell_complete=complete, help=text)(command)
+
+
+def _in_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
+    return click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")(CONTEXT(command))
+
+
+@explain.command("pod")
+@click.argument("name", shell_complete=completing.pods)
+@_namespaced
 @click.option(
     "--address",
     metavar="[http://]HOST:PORT",
@@ -30,23 +70,68 @@ SHOWN_EVENTS = 10
 )
 @asking_a_scheduler
 @click.option("--json", "as_json", is_flag=True, help="The scheduler's answer as it is.")
-def explain(
+def pod(
     name: str,
     namespace: str | None,
     address: str | None,
     trust: Trust,
     as_json: bool,
 ) -> None:
-    """Says why a pod is where it is, waits, or was preempted.
+    """Explains a pod, or KIND/NAME.
 
     The scheduler itself is asked where it can be reached (kubectl port-forward helps); it remembers what it decided,
     also about pods that are gone. It is shown a token, so its certificate has to be known: by --ca-file or
-    --fingerprint. Otherwise the pod's events, its conditions and its workload's ledger tell.
+    --fingerprint. Otherwise the pod's events, its conditions and its workload's ledger tell. What is no pod the cluster
+    tells.
     """
     import asyncio
 
+    kind, slash, other = name.partition("/")
+    kind = SHORT.get(kind, kind)
+    if slash and kind != "pod":
+        if kind not in explain.commands:
+            refused(click.get_current_context(), kind, list(explain.commands))
+        click.echo(_told(kind, other, namespace, trust.kubeconfig, trust.context))
+        return
     where = namespace or _namespace(trust.kubeconfig, trust.context)
-    click.echo(asyncio.run(_explain(where, name, trust.kubeconfig, trust.context, address, trust, as_json)))
+    asked = other if slash else name
+    click.echo(asyncio.run(_explain(where, asked, trust.kubeconfig, trust.context, address, trust, as_json)))
+
+
+def _told(kind: str, name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> str:
+    """What the cluster has written about what is no pod."""
+    import asyncio
+
+    from slacktide.kube.client.http import connect
+
+    async def ask() -> str:
+        async with await connect(kubeconfig, context=context) as connection:
+            return await explained(connection, kind, namespace or _namespace(kubeconfig, context), name)
+
+    return asyncio.run(ask())
+
+
+def _add_workload(kind: str, about: str) -> None:
+    @explain.command(kind, help=about)
+    @click.argument("name")
+    @_namespaced
+    @_in_a_cluster
+    def workload(name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
+        click.echo(_told(kind, name, namespace, kubeconfig, context))
+
+
+def _add_of_the_cluster(kind: str, about: str, complete: Any = None) -> None:
+    @explain.command(kind, help=about)
+    @click.argument("name", shell_complete=complete)
+    @_in_a_cluster
+    def one(name: str, kubeconfig: Path | None, context: str | None) -> None:
+        click.echo(_told(kind, name, None, kubeconfig, context))
+
+
+for _kind in WORKLOADS:
+    _add_workload(_kind, f"Says how a {WORKLOADS[_kind][0]} keeps its promise, and which of its pods wait for what.")
+_add_of_the_cluster("node", "Says what a node takes, what is on it, and who waits for it.")
+_add_of_the_cluster("class", "Says how the promises of a class stand, the worst first.", completing.service_classes)
 
 
 async def _explain(
@@ -66,14 +151,14 @@ async def _explain(
     uid = ""
     if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
         async with await connect(kubeconfig, context=context) as connection:
-            raw = await _get(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
+            raw = await got(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
             address = of_lab(kubeconfig, connection.server) or ADDRESS
             found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
                     raise ConfigError(f"--json: the scheduler does not answer for this pod at {address}: {problem}")
-                events = await _events(connection, namespace, name)
+                events = await events_about(connection, namespace, "Pod", name)
                 if raw is None and not events:
                     broken = Problem(f"pod {namespace}/{name}", 0, "", "", "one that exists, or existed lately")
                     raise InputError([broken])
@@ -101,18 +186,6 @@ def of_lab(kubeconfig: Path | None, server: str) -> str:
     return next((f"http://{found}" for one in directories if (found := scheduler_address(one, server))), "")
 
 
-async def _get(connection: Connection, path: str, **query: str) -> Any:
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
-
-    try:
-        return json.loads(await connection.get(path, query=query or None))
-    except ApiError as error:
-        if error.status == NOT_FOUND:
-            return None
-        raise
-
-
 def _namespace(kubeconfig: Path | None, context: str | None) -> str:
     """The context's; the scheduler can be asked by its address alone, without any cluster."""
     from slacktide.errors import ConfigError
@@ -126,20 +199,13 @@ def _namespace(kubeconfig: Path | None, context: str | None) -> str:
         return "default"
 
 
-async def _events(connection: Connection, namespace: str, name: str) -> list[dict[str, Any]]:
-    selector = f"involvedObject.kind=Pod,involvedObject.name={name}"
-    found = await _get(connection, f"/api/v1/namespaces/{namespace}/events", fieldSelector=selector)
-    events: list[dict[str, Any]] = [] if found is None else found["items"]
-    return sorted(events, key=lambda one: one.get("lastTimestamp") or "")
-
-
 async def _ledger(connection: Connection, namespace: str, pod: dict[str, Any] | None) -> dict[str, Any] | None:
     """The Availability of a pod's workload: its topmost owner is the target of one."""
     from slacktide.kube.resources.objects import AVAILABILITY
 
     if pod is None:
         return None
-    found = await _get(connection, AVAILABILITY.path(namespace))
+    found = await got(connection, AVAILABILITY.path(namespace))
     owners = await _owners(connection, namespace, pod)
     for one in [] if found is None else found["items"]:
         if one.get("status", {}).get("target", {}).get("uid") in owners:
@@ -155,7 +221,7 @@ async def _owners(connection: Connection, namespace: str, pod: dict[str, Any]) -
         found.add(owner["uid"])
         group = plurals.get(owner["kind"])
         path = f"/{group}/namespaces/{namespace}/{owner['kind'].lower()}s/{owner['name']}"
-        current = {} if group is None else await _get(connection, path) or {}
+        current = {} if group is None else await got(connection, path) or {}
     return found
 
 
@@ -174,12 +240,10 @@ def _from_cluster(
 ) -> str:
     lines = [f"Pod {namespace}/{name}" + ("" if pod else " (gone)")]
     if ledger:
-        lines.append(f"  {_of_ledger(ledger)}")
+        lines.append(f"  {of_ledger(ledger)}")
     if pod:
         lines += [f"  {line}" for line in _of_pod(pod)]
-    for one in events[-SHOWN_EVENTS:]:
-        times = f" ({one['count']} times)" if one.get("count", 1) > 1 else ""
-        lines.append(f"  {(one.get('lastTimestamp') or '')[11:19]}  {one['reason']}: {one['message']}{times}")
+    lines += [f"  {one}" for one in of_events(events)]
     why = problem or "it belongs to another cluster"
     lines.append(
         f"The scheduler did not answer ({why}); this is what the cluster knows (--address asks the scheduler)."
@@ -187,29 +251,12 @@ def _from_cluster(
     return "\n".join(lines)
 
 
-def _of_ledger(ledger: dict[str, Any]) -> str:
-    from slacktide.kube.observe.explain import waiting_text
-
-    target, breaks = ledger["target"], ledger.get("breaksAt")
-    left = f", which can break at {breaks[11:19]}" if breaks else ""
-    return (
-        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}{left}, "
-        f"delivered {ledger['delivered']:.4f}, {ledger['state']}; {ledger['running']} running, "
-        f"{waiting_text(ledger)} (as of {ledger['at'][11:19]})"
-    )
-
-
 def _of_pod(pod: dict[str, Any]) -> list[str]:
     spec, status = pod["spec"], pod.get("status", {})
-    scheduler = spec.get("schedulerName", "")
-    lines = [f"scheduler {scheduler}, phase {status.get('phase', '')}"]
-    if spec.get("nodeName"):
-        lines.append(f"on {spec['nodeName']}")
-    if status.get("nominatedNodeName"):
-        lines.append(f"is nominated to node {status['nominatedNodeName']}")
-    for one in status.get("conditions", []):
-        if one["status"] != "True" and one["type"] == "PodScheduled" and one.get("message"):
-            lines.append(f"waits: {one['message']}")
-        if one["status"] == "True" and one["type"] == "DisruptionTarget":
-            lines.append(f"is being evicted: {one.get('message') or one.get('reason')}")
+    lines = [f"scheduler {spec.get('schedulerName', '')}, phase {status.get('phase', '')}"]
+    if said := state(pod):
+        lines.append(said)
+    evicted = condition(pod, "DisruptionTarget")
+    if evicted.get("status") == "True":
+        lines.append(f"is being evicted: {evicted.get('message') or evicted.get('reason')}")
     return lines

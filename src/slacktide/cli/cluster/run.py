@@ -49,6 +49,14 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
     show_default=True,
     help="Start-ups of a dry run: as the cluster's pods show them, or all from startup.cold.",
 )
+@click.option(
+    "--log",
+    "log_form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Lines on stderr: for people, or an object each, with the pod, node and pass that it is about.",
+)
 @click.option("--verbose", is_flag=True, help="Say more on stderr.")
 def run(
     kubeconfig: Path | None,
@@ -60,6 +68,7 @@ def run(
     record: Path | None,
     dry_run: bool,
     startup: str,
+    log_form: str,
     verbose: bool,
 ) -> None:
     """Schedules pods of a cluster so that promises are kept.
@@ -77,7 +86,7 @@ def run(
     """
     from slacktide.settings import load_live
 
-    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, format=FORMAT)
+    _say(log_form, verbose=verbose)
     logging.getLogger("numba").setLevel(logging.WARNING)  # it says millions of lines while it compiles
     named = [] if policy is None else [f"policy.name={policy}"]
     config = load_live(config_file, preset, [*words, *named])
@@ -89,6 +98,14 @@ def run(
         code = run_fast(_run(config, kubeconfig, context, record))
     if code:
         raise SystemExit(code)
+
+
+def _say(form: str, *, verbose: bool) -> None:
+    from slacktide.kube.client.log_fields import JsonFormatter
+
+    handler = logging.StreamHandler()
+    handler.setFormatter(JsonFormatter() if form == "json" else logging.Formatter(FORMAT))
+    logging.basicConfig(level=logging.DEBUG if verbose else logging.INFO, handlers=[handler])
 
 
 def _identity() -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from slacktide.cli.cluster import pod_state
+from slacktide.cli.cluster.reading import events_about, got
 from slacktide.cli.options import CONTEXT, FILE
 from slacktide.cli.shell import completing
 from slacktide.cli.text import table
@@ -15,6 +19,10 @@ from slacktide.cli.text import table
 if TYPE_CHECKING:
     from slacktide.kube.client.http import Connection
 
+LOOK_SECONDS = 10.0
+"""Nothing has to be known of a pod that is younger."""
+PERSISTENT_VOLUME_CLAIM = "/api/v1/namespaces/{}/persistentvolumeclaims/{}"
+SELECTED_NODE = "volume.kubernetes.io/selected-node"
 HEAD = ("NAMESPACE", "POD", "CLASS", "SINCE", "WHY")
 
 
@@ -37,8 +45,8 @@ def why(
 ) -> None:
     """Says why POD waits, or why each pod waits that does.
 
-    It needs to read pods, nothing else: the scheduler writes its
-    reasons on the pods. Those may be a minute old; 'kubectl slack explain' asks the scheduler itself.
+    It needs to read pods: the scheduler writes its reasons on them. Those may be a minute old; 'kubectl slack explain'
+    asks the scheduler itself. Of a pod that says nothing, events and claims are read where that is allowed.
     """
     import asyncio
 
@@ -71,12 +79,15 @@ async def _one(connection: Connection, namespace: str, name: str, scheduler: str
         if error.status != NOT_FOUND:
             raise
         raise fail(f"pod {namespace}/{name}", "one that exists (kubectl get pods)") from None
-    spec, status = found["spec"], found["status"]
+    spec = found["spec"]
     if spec.get("schedulerName") != scheduler:
         return f"{name} is scheduled by {spec.get('schedulerName')}, not by {scheduler}"
-    if spec.get("nodeName"):
-        return f"{name} is not pending: it is on {spec['nodeName']}, phase {status.get('phase')}"
-    return f"{name} waits since {found['metadata']['creationTimestamp']}: {_reason(found)}"
+    if pod_state.is_ready(found):
+        return f"{name} does not wait: it {pod_state.state(found)}"
+    reason = await _reason(connection, found, scheduler)
+    if spec.get("nodeName") or found["metadata"].get("deletionTimestamp"):
+        return f"{name}: {reason}"
+    return f"{name} waits since {found['metadata']['creationTimestamp']}: {reason}"
 
 
 async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
@@ -87,29 +98,77 @@ async def _all(connection: Connection, namespace: str, scheduler: str) -> str:
     where = f"namespace {namespace}" if namespace else "the cluster"
     if not found:
         return f"No pod of {scheduler} waits in {where}."
-    rows = sorted(map(_cells, found), key=lambda row: (row[0], row[3]))  # who waits longest comes first
+    rows = [await _cells(connection, one, scheduler) for one in found]
+    rows.sort(key=lambda row: (row[0], row[3]))  # who waits longest comes first
     many = "1 pod is waiting" if len(found) == 1 else f"{len(found)} pods wait"
     return "\n".join([f"{many} in {where}", table(HEAD, rows, left=len(HEAD))])
 
 
-def _cells(one: dict[str, Any]) -> tuple[str, ...]:
+async def _cells(connection: Connection, one: dict[str, Any], scheduler: str) -> tuple[str, ...]:
     from slacktide.kube.translate.service_classes import CLASS_LABEL
 
     metadata = one["metadata"]
     service = metadata.get("labels", {}).get(CLASS_LABEL, "")
-    return metadata["namespace"], metadata["name"], service, metadata["creationTimestamp"], _reason(one)
+    why = await _reason(connection, one, scheduler)
+    return metadata["namespace"], metadata["name"], service, metadata["creationTimestamp"], why
 
 
-def _reason(one: dict[str, Any]) -> str:
-    """What the scheduler wrote, or what follows from the pod."""
-    status = one["status"]
-    if one["metadata"].get("deletionTimestamp"):
-        return "it is being deleted"
-    if one["spec"].get("schedulingGates"):
-        return f"waiting for scheduling gates: {', '.join(gate['name'] for gate in one['spec']['schedulingGates'])}"
-    said: dict[str, Any] = next((each for each in status.get("conditions", []) if each["type"] == "PodScheduled"), {})
-    if status.get("nominatedNodeName"):
-        return f"nominated to node {status['nominatedNodeName']}, waiting for its victims to terminate"
-    if said.get("message"):
-        return str(said["message"])
-    return "the scheduler has not reported anything yet; check that it is running"
+async def _reason(connection: Connection, one: dict[str, Any], scheduler: str) -> str:
+    """What the pod says; where it says nothing, what the scheduler has done for it."""
+    if said := pod_state.state(one):
+        return said.removeprefix("waits: ")
+    acts = [await asked(connection, one, scheduler) for asked in (_told, _claims)]
+    if done := next((act for act in acts if act), ""):
+        return done
+    if _age(one) < LOOK_SECONDS:
+        return f"created less than {LOOK_SECONDS:.0f} s ago; nothing is known of it yet"
+    name, namespace = one["metadata"]["name"], one["metadata"]["namespace"]
+    return (
+        f"neither its conditions nor its events nor its claims say why. 'slacktide explain pod {name} -n {namespace}' "
+        f"asks the scheduler; 'kubectl get lease -A' says whether {scheduler} leads"
+    )
+
+
+def _age(one: dict[str, Any]) -> float:
+    from slacktide.kube.client.timestamps import unix_seconds
+    from slacktide.kube.clock import wall_seconds
+
+    return wall_seconds() - unix_seconds(one["metadata"]["creationTimestamp"])
+
+
+async def _told(connection: Connection, one: dict[str, Any], scheduler: str) -> str:
+    """What an event about the pod says."""
+    metadata = one["metadata"]
+    with _what_may_be_read():
+        events = await events_about(connection, metadata["namespace"], "Pod", metadata["name"])
+        about = [each for each in events if each["involvedObject"].get("uid") in (None, metadata["uid"])]
+        said = [each for each in about if each.get("reportingComponent") in ("slacktide", scheduler)]
+        return f"{said[-1]['reason']}: {said[-1]['message']}" if said else ""
+    return ""
+
+
+async def _claims(connection: Connection, one: dict[str, Any], _scheduler: str) -> str:
+    """Whether a node was chosen for the pod's claims already: then the scheduler has acted, and others are to."""
+    namespace, name = one["metadata"]["namespace"], one["metadata"]["name"]
+    for volume in one["spec"].get("volumes", ()):
+        claim = volume.get("persistentVolumeClaim", {}).get("claimName", "")
+        claim = claim or (f"{name}-{volume['name']}" if "ephemeral" in volume else "")
+        with _what_may_be_read():
+            found = await got(connection, PERSISTENT_VOLUME_CLAIM.format(namespace, claim)) if claim else None
+            node = {} if found is None else found["metadata"].get("annotations", {})
+            if found is not None and not found["spec"].get("volumeName") and node.get(SELECTED_NODE):
+                return f"has a node, {node[SELECTED_NODE]}; a volume is to be created there for claim {claim}"
+    return ""
+
+
+@contextmanager
+def _what_may_be_read() -> Iterator[None]:
+    """Who may read pods only is told what pods say."""
+    from slacktide.kube.client.http import ApiError
+    from slacktide.kube.client.status_codes import FORBIDDEN
+
+    try:
+        yield
+    except ApiError as error:
+        if error.status != FORBIDDEN:
+            raise

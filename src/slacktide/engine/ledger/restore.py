@@ -54,7 +54,7 @@ def timeline(pod: PodObservation, before: Before, clip: Callable[[float], float]
         events.append((clip(pod.created), COMES, pod))
     if pod.host and not (before.known and before.placed):
         events.append((clip(pod.since), IS_BOUND, pod))
-    if pod.cause and pod.host and not pod.ready and pod.ended is None:
+    if pod.cause and not pod.ready and pod.ended is None:
         events.append((clip(pod.cause_since), BLAMED, pod))
     if before.up and not pod.ready:
         events.append((clip(pod.ready_since), STOPS, pod))

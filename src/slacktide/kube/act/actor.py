@@ -15,6 +15,7 @@ from typing import Any
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.binder import CLOSED, Binder
+from slacktide.kube.act.contest import CONTESTED, Contest
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
@@ -24,6 +25,7 @@ from slacktide.kube.act.handing_over import places_to_take
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.act.reservations import Nomination, Reservations, fits
 from slacktide.kube.act.second_look import take_free_nodes
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
@@ -45,11 +47,12 @@ class Actor:
         self.recorder, self.clock, self.leading, self.counts = session.recorder, session.clock, session.leading, counts
         self._gate, self.before_eviction = session.gate, before_eviction
         self.reservations = Reservations()
+        self.contest = Contest()
         self._gangs = GangBarrier(self.feed.engine)
         self.devices = DeviceAllocator(session)
         self._binder = Binder(session, self.devices, counts, self.give_up)
         self._evictor = Evictor(session, self.reservations, counts, listener=self)
-        self._nominations = NominationWriter(session)
+        self._nominations = NominationWriter(session, self._awaited)
         self._former_nominations = FormerNominations(session, self._nominations)
         self._taken_back: set[str] = set()
         """Hosts from which a decision of the present pass would have had victims go, which stay after all."""
@@ -118,6 +121,8 @@ class Actor:
     def _hindrance(self, decision: Decision) -> str:
         """Why a decision of a pass cannot be carried out, or empty: the room that it was given may have been that of
         victims of an earlier one which was not carried out, and its devices may be another's by now."""
+        if decision.victims and self.contest.lasts(self.clock()):
+            return CONTESTED
         if decision.host in self._taken_back and not fits(self.feed.engine, decision):
             return f"victims on {decision.host} were not evicted after all"
         return self.devices.reserve(decision.uid, decision.host)
@@ -151,8 +156,9 @@ class Actor:
                 continue
             self._has_its_place(decision)
             LOG.info(
-                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host
-            )
+                "pod %s/%s does not wait for its victims: node %s has room for it", *pod.namespaced_name, decision.host,
+                extra=about(pod.namespaced_name, decision.host),
+            )  # fmt: skip
             self._tell_given_up(pod, before.decision.host, f"node {decision.host} has room for it now")
         if everybody:
             self._look_at_groups()
@@ -167,7 +173,8 @@ class Actor:
             self.give_up(other, f"pod {name}, which is more important, takes its place", at_once=True)
             engine.nominated(uid, host, now)
             decision = Decision(uid, host, metric)
-            LOG.info("pod %s takes the place of a less important one on node %s", name, host)
+            said = about(pod.namespaced_name, host)
+            LOG.info("pod %s takes the place of a less important one on node %s", name, host, extra=said)
             if self.carry_out(decision):
                 yield decision
 
@@ -277,12 +284,13 @@ class Actor:
             self.devices.release(uid)
             return
         self.counts.refused += 1
+        said = about(pod.namespaced_name, one.host)
         engine.refused(uid, self.clock())
         pod.failures += 1
         pod.queue = fed_pod.BACKOFF
         self.devices.release(uid)
         self.devices.give_up(pod, self._group)
-        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason)
+        LOG.info("pod %s/%s goes back to the queue: %s", *pod.namespaced_name, reason, extra=said)
         kept = nomination.decision if nomination is not None else waited
         if kept is not None or (pod.nominated and not pod.unnominated):
             self._tell_given_up(pod, kept.host if kept is not None else pod.nominated, reason)
@@ -292,6 +300,9 @@ class Actor:
             return
         if pod.queue != fed_pod.BACKOFF:
             return  # it waits for something else by now
+        if kept is None:
+            pod.refusal = reason
+            self.feed.listener.waits(pod)
         pause = min(self.settings.backoff_longest, self.settings.backoff_first * 2.0 ** (pod.failures - 1))
         asyncio.get_running_loop().call_later(pause, self._gate.call, partial(self._wake, uid))
 
@@ -321,6 +332,18 @@ class Actor:
         if nomination is not None and nomination.decision is decision and pod is not None:
             await self._nominations.shown(pod, decision.host)
 
+    def _awaited(self, uid: str) -> str:
+        """Whom a pod waits for that a place is kept for; empty where it waits for others of its group."""
+        nomination = self.nominations.get(uid)
+        if nomination is None:
+            return ""
+        names = self._names(nomination.outstanding)
+        return f"nominated to node {nomination.decision.host}, waiting for {names} to terminate"
+
+    def _names(self, uids: Iterable[str]) -> str:
+        pods = [self.feed.pods.get(uid) for uid in uids]
+        return ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
+
     async def _lose_patience(self) -> None:
         """Give up places whose victims do not go."""
         while True:
@@ -331,9 +354,7 @@ class Actor:
                 late = self.reservations.late(nomination, now)
                 if late and self.nominations.get(uid) is nomination:  # else it went with another one of its group
                     self.counts.given_up += 1
-                    pods = [self.feed.pods.get(other) for other in late]
-                    names = ", ".join(sorted("/".join(one.namespaced_name) for one in pods if one is not None))
-                    self.give_up(uid, f"{names} did not terminate in time")
+                    self.give_up(uid, f"{self._names(late)} did not terminate in time")
             # No place waits for them any more: all that did are given up.
             self._not_going(self.reservations.overdue(now))
 

@@ -17,6 +17,7 @@ from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.act.nomination_writer import NominationWriter
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
@@ -58,7 +59,8 @@ class FormerNominations:
         except Unreachable:
             return False
         except msgspec.DecodeError as error:
-            LOG.warning("pod %s/%s: who nominated it cannot be read: %s", *pod.namespaced_name, error)
+            said = about(pod.namespaced_name)
+            LOG.warning("pod %s/%s: who nominated it cannot be read: %s", *pod.namespaced_name, error, extra=said)
             return True
         if self._is_open(pod) and not isinstance(found, Malformed) and found.metadata.uid == pod.uid:
             node = found.status.nominated_node_name
@@ -71,7 +73,10 @@ class FormerNominations:
         return self._feed.pods.get(pod.uid) is pod and not pod.nominated
 
     def _take_out(self, pod: FedPod, node: str) -> None:
-        LOG.info("pod %s/%s: a former leader nominated it for node %s, which is not kept", *pod.namespaced_name, node)
+        LOG.info(
+            "pod %s/%s: a former leader nominated it for node %s, which is not kept", *pod.namespaced_name, node,
+            extra=about(pod.namespaced_name, node),
+        )  # fmt: skip
         pod.nominated = node
         if pod.key:
             self._feed.follow_nomination(pod)

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.status_codes import CONFLICT, SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_pod_status
-from slacktide.kube.resources.objects import POD
+from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.translate.unschedulable import LACKS_NODE
 
 LOG = logging.getLogger(__name__)
 
@@ -23,10 +27,15 @@ LONGEST_PAUSE_SECONDS = 30.0
 
 
 class NominationWriter:
-    """Writes nominations; ``leading`` is asked before each request."""
+    """Writes nominations, each with whom the pod waits for; ``leading`` is asked before each request.
 
-    def __init__(self, session: SessionContext) -> None:
-        self._connection, self._leading, self._pods = session.connection, session.leading, session.feed.pods
+    ``awaited`` names who is still to leave, by the pod's UID.
+    """
+
+    def __init__(self, session: SessionContext, awaited: Callable[[str], str]) -> None:
+        self._connection, self._leading, self._feed = session.connection, session.leading, session.feed
+        self._pods = session.feed.pods
+        self._recorder, self._clock, self._awaited = session.recorder, session.clock, awaited
         self._wanted: dict[str, tuple[str, asyncio.Event]] = {}
         """By UID: what is to be written, until it is, and whether that was tried."""
         self._at_work: set[str] = set()
@@ -93,7 +102,9 @@ class NominationWriter:
 
     async def _patched(self, pod: FedPod, node: str) -> bool:
         """Whether it is written, or never will be."""
-        path, body = POD.path(*pod.namespaced_name, "status"), encode_pod_status(pod.uid, nominated_node=node)
+        said = self._awaited(pod.uid) if node else ""
+        condition = Condition("PodScheduled", "False", LACKS_NODE, said, Instant(self._clock())) if said else None
+        path, body = POD.path(*pod.namespaced_name, "status"), encode_pod_status(pod.uid, condition, node)
         try:
             await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
         except ApiError as error:
@@ -102,4 +113,8 @@ class NominationWriter:
         except Unreachable as error:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
             return False
+        if said:
+            self._feed.listener.overwritten(pod.uid)
+            reference = pod_reference(pod.pod)
+            self._recorder.record(reference, "FailedScheduling", said, event_type="Warning", action="Nominating")
         return True

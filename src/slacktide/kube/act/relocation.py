@@ -13,6 +13,7 @@ from typing import Any
 from slacktide.engine.core.relocation import is_whole, obstacle
 from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pending_resizes import PendingResize
@@ -144,7 +145,8 @@ class Relocator:
             self._stays(pod.uid)
             pod.evicted = False
             self._counts.evictions_refused += 1
-            LOG.info("pod %s/%s is not evicted for its resize: %s", namespace, name, error)
+            said = about((namespace, name))
+            LOG.info("pod %s/%s is not evicted for its resize: %s", namespace, name, error, extra=said)
             overdrawn = error.status == TOO_MANY and "disruption budget" in error.message
             # Where budgets are best effort, decisions do not look at them: this one is a matter of moving only.
             overdrawn = overdrawn and self._settings.disruption_budgets != "best-effort"

@@ -23,8 +23,8 @@ from slacktide.kube.translate.volume_matching import is_for
 from slacktide.kube.translate.volumes import SELECTED_NODE
 
 LOOK_AGAIN_SECONDS = 0.2
-PROVISION_SECONDS = 600.0
-"""How long a provisioner may take."""
+TOLD_SECONDS = 5.0
+"""Whoever waits longer than this for volumes is told for which, and for whom; most are there before."""
 AVOID_BACKOFFS = 1.5
 """So many times ``kube.backoff_longest`` a pod stays away from nodes for which no volume could be made: longer than it
 waits between two attempts, so that the next goes elsewhere. kube-scheduler gets there because it draws among equals."""
@@ -41,9 +41,17 @@ class VolumeProvisioner:
             session.leading,
         )
         self._gate, self._avoid_seconds = session.gate, AVOID_BACKOFFS * session.settings.backoff_longest
+        self._patience = session.settings.creation_allowance
+        """For so long a place is kept for a pod that waits there for its volumes."""
 
     async def ready(self, pod: FedPod, host: str) -> str:
         """Wait until the volumes of a pod that is to be on ``host`` are there; else why they will not be."""
+        try:
+            return await self._ready(pod, host)
+        finally:
+            pod.awaited = ""
+
+    async def _ready(self, pod: FedPod, host: str) -> str:
         told: dict[str, int] = {}
         reserved: dict[str, PersistentVolume] = {}
         storage = self._feed.mirror.storage
@@ -55,8 +63,14 @@ class VolumeProvisioner:
                 told[name] = await self._select(pod, name, host)
         except (Unschedulable, _Hopeless, ApiError, Unreachable) as problem:
             return str(problem)
-        until = self._clock() + PROVISION_SECONDS
-        while self._clock() < until:
+        return await self._wait(pod, host, told, reserved)
+
+    async def _wait(
+        self, pod: FedPod, host: str, told: Mapping[str, int], reserved: Mapping[str, PersistentVolume]
+    ) -> str:
+        """Until the volumes are there, or will not be, or not in time."""
+        storage, since = self._feed.mirror.storage, pod.awaited_since or self._clock()
+        while True:
             if pod.uid not in self._feed.pods:
                 return "the pod was deleted"
             if not self._leading():
@@ -65,21 +79,38 @@ class VolumeProvisioner:
             if not needs.provision and not needs.waits:
                 fits = needs.term.holds(self._attributes(host))
                 return "" if fits else f"its volumes are not available on node {host}"
-            if undone := self._undone(pod, reserved):
+            if undone := self._undone(pod, reserved) or self._refused(pod, host, told):
                 return undone
-            for name, version in told.items():
-                claim = storage.claim(pod.pod.metadata.namespace, name)
-                if claim is None:
-                    return f"PersistentVolumeClaim {name} was deleted"
-                if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
-                    self._avoid(pod, host)
-                    return f"no volume could be provisioned for PersistentVolumeClaim {name} on node {host}"
+            waited = self._clock() - since
+            if waited >= self._patience:
+                pod.awaited_since = since
+                return f"its PersistentVolumeClaims were not bound within {self._patience:.0f} s"
+            if waited >= TOLD_SECONDS:
+                self._tell(pod, since, needs.waits or storage.awaited(pod.pod, needs.provision))
             await asyncio.sleep(LOOK_AGAIN_SECONDS)
-        return f"its PersistentVolumeClaims were not bound within {PROVISION_SECONDS:.0f} s"
+
+    def _refused(self, pod: FedPod, host: str, told: Mapping[str, int]) -> str:
+        """Why volumes will not be made that were asked for; empty as long as they may."""
+        for name, version in told.items():
+            claim = self._feed.mirror.storage.claim(pod.pod.metadata.namespace, name)
+            if claim is None:
+                return f"PersistentVolumeClaim {name} was deleted"
+            if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
+                self._avoid(pod, host)
+                return f"no volume could be provisioned for PersistentVolumeClaim {name} on node {host}"
+        return ""
+
+    def _tell(self, pod: FedPod, since: float, awaited: str) -> None:
+        """A pod waits for others to see to its volumes: it is told for whom, and its seconds are counted so."""
+        pod.awaited_since = since
+        if awaited and pod.awaited != awaited and self._leading():
+            pod.awaited = awaited
+            self._feed.listener.waits(pod)
 
     def _avoid(self, pod: FedPod, host: str) -> None:
         """The provisioner took the node back: the pod goes elsewhere, until for a while no other node has failed."""
         pod.avoids |= {host}
+        pod.awaited_since = 0.0
         self._forgive_later(pod, pod.avoids)
 
     def _forgive_later(self, pod: FedPod, avoided: frozenset[str]) -> None:

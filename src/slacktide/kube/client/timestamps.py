@@ -39,6 +39,11 @@ def rfc3339(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
+def whole_seconds(seconds: float) -> str:
+    """The same in whole seconds, for people."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 @lru_cache(REMEMBERED_TIMESTAMPS)
 def _instant(text: str) -> Instant:
     return Instant(unix_seconds(text))

@@ -105,6 +105,8 @@ class BlameFeed:
         until = self._engine.controllers[key].drained
         if until:
             self._drained[key] = until
+        if key in self._cannot_make or key in self._held_back:  # told of before the controller was
+            self._tell_vacant(key)
 
     def bound(self, pod: FedPod) -> None:
         """A pod is bound to a node; a rollout makes some before those that they replace are told to go."""
@@ -123,6 +125,13 @@ class BlameFeed:
         else:
             drained = self._engine.pods[pod.uid].cause == OPERATOR
             self._tell(pod, Verdict(CLUSTER, pod.origin_until if drained else 0.0))
+
+    def awaited(self, since: float) -> Verdict:
+        """Whose doing it is that a pod which had a place waits for its volumes since then (0: it does not): the
+        cluster's for as long as making containers may take, then the workload's. Whoever names a provisioner that does
+        not exist waits for ever."""
+        end = since + self._allowed.creation
+        return Verdict(WORKLOAD, end) if since and end <= self._clock() else Verdict(CLUSTER)
 
     def held_back(self, pod: FedPod, *, is_so: bool) -> None:
         """Whether a pod is kept from being scheduled by what its owner asked for; the others of its controller wait for

@@ -14,7 +14,7 @@ from slacktide.kube.translate.volumes import NO_NEEDS, Needs
 NOWHERE, GATED, ACTIVE, BACKOFF, UNSCHEDULABLE = "", "gated", "active", "backoff", "unschedulable"
 """Where a pod waits: by these names users of kube-scheduler know its queues."""
 QUEUES = (ACTIVE, BACKOFF, UNSCHEDULABLE, GATED)
-HELD = "waiting for the pod that it replaces to terminate"
+HELD, ORPHAN = "waiting for the pod that it replaces to terminate", "its owner does not exist, or is not seen yet"
 
 
 @dataclass(slots=True, eq=False)
@@ -42,6 +42,12 @@ class FedPod:
     queue: str = NOWHERE
     problem: str = ""
     """Why it cannot be scheduled whatever the hosts look like."""
+    awaited: str = ""
+    """Whom it waits for though it has a place, and to do what: a provisioner, say."""
+    awaited_since: float | None = None
+    """Since when (0: not at all; None: what its condition says was not looked at yet)."""
+    refusal: str = ""
+    """Why it could not be bound where it was placed, while it is in backoff for that."""
     failures: int = 0
     avoids: frozenset[str] = frozenset()
     """Nodes for which its volumes could not be made; for a while it goes elsewhere."""

@@ -15,7 +15,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import happened
+from slacktide.kube.client.timestamps import happened, whole_seconds
 from slacktide.kube.feed import catching_up, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
 from slacktide.kube.feed.catching_up import CatchingUp
@@ -36,9 +36,10 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
 from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.nodes import NodeView
-from slacktide.kube.translate.owners import Target
+from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.service_classes import Promised
-from slacktide.kube.translate.unschedulable import Unschedulable, gated
+from slacktide.kube.translate.unschedulable import Unschedulable, gated, said_to_wait_for_volume
+from slacktide.model.causes import CLUSTER
 
 
 class Feed(Changes, ABC):
@@ -402,6 +403,9 @@ class Feed(Changes, ABC):
         engine = self.engine
         try:
             number = self.number_of(pod)
+            if overdue := self._overdue(pod):
+                self.specs.unused(number)
+                raise Unschedulable(overdue)
         except Unschedulable as problem:
             self._set_aside(pod, problem.reason)
             return
@@ -417,7 +421,7 @@ class Feed(Changes, ABC):
             if not key or self.succession.must_wait(key, pod.uid):
                 self.specs.unused(number)
                 pod.queue = fed_pod.BACKOFF if key else pod.queue
-                pod.problem = fed_pod.HELD if key else ""
+                pod.problem = fed_pod.HELD if key else fed_pod.ORPHAN
                 return
             calls = self._arrive(pod, key, number)
         elif number != pod.spec:
@@ -469,6 +473,20 @@ class Feed(Changes, ABC):
             return True
         return False
 
+    def _overdue(self, pod: FedPod) -> str:
+        """Of a pod that had a place, and whose volumes were not there for longer than is the cluster's doing: for whom
+        it waits. It needs no place until they are there."""
+        pod.awaited = ""
+        if not pod.needs.provision:
+            return ""
+        since = said_to_wait_for_volume(pod.pod) if pod.awaited_since is None else pod.awaited_since
+        awaited = self.mirror.storage.awaited(pod.pod, pod.needs.provision) if since else ""
+        pod.awaited_since = since if awaited else 0.0
+        if self.blame.awaited(pod.awaited_since).cause == CLUSTER:
+            return ""
+        pod.awaited = awaited
+        return f"{awaited}, since {whole_seconds(since)}"
+
     def follow_nomination(self, pod: FedPod, /) -> bool:
         """A pod that waits is nominated for a node by somebody else, or not any more: whether that is news."""
         node = pod.pod.status.nominated_node_name
@@ -482,9 +500,21 @@ class Feed(Changes, ABC):
         self.engine.prefer(pod.uid, node)
         return True
 
+    def held(self) -> list[str]:
+        """Pods that wait for the one that they replace, or for their owner to be seen."""
+        return [uid for waiting in (*self.succession.held.values(), *self.orphans.values()) for uid in waiting]
+
+    def why_held(self, pod: FedPod) -> str:
+        """Whom such a pod waits for, by name."""
+        if pod.problem == fed_pod.ORPHAN and (owner := controlling(pod.pod.metadata)) is not None:
+            return f"waiting for {owner.kind} {owner.name}: {fed_pod.ORPHAN}"
+        leaving = () if pod.target is None else self.succession.leaving.get(pod.target.key, ())
+        names = sorted(self.pods[uid].namespaced_name[1] for uid in leaving if uid in self.pods)
+        return f"{pod.problem}: {', '.join(names)}" if names else pod.problem
+
     def active(self, pod: FedPod) -> None:
         """A pod takes part in the next pass."""
-        pod.queue = fed_pod.ACTIVE
+        pod.queue, pod.refusal = fed_pod.ACTIVE, ""
         self.woken[pod.uid] = None
 
     def _arrive(self, pod: FedPod, key: str, number: int) -> bool:

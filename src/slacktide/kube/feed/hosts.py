@@ -6,6 +6,7 @@ import contextlib
 import logging
 
 from slacktide.engine.core.engine import Engine
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
@@ -64,7 +65,10 @@ class Hosts:
         demand = self._demands.of(pod.pod)
         if isinstance(demand, str):
             LOG.warning(
-                "the requests of pod %s/%s of another scheduler are not counted: %s", *pod.namespaced_name, demand
+                "the requests of pod %s/%s of another scheduler are not counted: %s",
+                *pod.namespaced_name,
+                demand,
+                extra=about(pod.namespaced_name),
             )
             demand = ()
         demand = (*demand, *self._mirror.attachments.demand(pod.pod))

@@ -24,6 +24,9 @@ class FeedListener:
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound."""
 
+    def taken(self, uid: str) -> None:
+        """A pod that waited here, or was decided on, was bound by somebody else."""
+
     def ended(self, uid: str) -> None:
         """A pod is no more, or is over."""
 
@@ -44,6 +47,9 @@ class FeedListener:
 
     def waits(self, pod: FedPod) -> None:
         """A pod cannot be scheduled whatever the hosts look like: ``pod.problem`` says why."""
+
+    def overwritten(self, uid: str) -> None:
+        """What a pod's condition said of why it waits was replaced by whom it is nominated for."""
 
     def only_keeps(self, target: Target, why: str) -> None:
         """A workload keeps a promise that it could not get anew, for this reason."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 from slacktide.engine.core import types
+from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
@@ -30,9 +31,13 @@ class LiveFeed(Feed):
         one = engine.pods[pod.uid]
         if one.state == types.PLACED and one.host != node:
             if one.bound:
-                LOG.error("pod %s/%s moved from node %s to %s", *pod.namespaced_name, one.host, node)
+                said = about(pod.namespaced_name, node)
+                LOG.error("pod %s/%s moved from node %s to %s", *pod.namespaced_name, one.host, node, extra=said)
                 return
             engine.refused(pod.uid, self.clock())  # somebody else was faster
+            self.listener.taken(pod.uid)
+        elif one.state == types.WAITING:
+            self.listener.taken(pod.uid)
         was_bound = one.bound
         if one.state in (types.ASLEEP, types.WAITING):
             self.hosts.ensure(node)
@@ -66,7 +71,8 @@ class LiveFeed(Feed):
             number = self.number_of(pod)
         except Unschedulable as problem:
             if problem.reason != pod.problem:
-                LOG.warning("pod %s/%s is not counted in any Availability: %s", *pod.namespaced_name, problem.reason)
+                said, name = about(pod.namespaced_name), pod.namespaced_name
+                LOG.warning("pod %s/%s is not counted in any Availability: %s", *name, problem.reason, extra=said)
             pod.problem = problem.reason
             self.hosts.stranger(pod)
             return False

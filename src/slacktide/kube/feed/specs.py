@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from slacktide.model.placement import CLUSTER, HOST, Placement, Preference, Rule
 from slacktide.state.spec import Spec
 
 NEVER = "Never"
+MOST_REMEMBERED = 4096
 
 SpecKey = tuple[
     tuple[tuple[str, int], ...], object, int, Term, tuple[str, ...], tuple[Preference, ...], bool, Wants, bool, float,
@@ -96,6 +98,12 @@ class Interned:
     among_themselves: Sequence[Rule] | None = None
     """Once they were looked for: with hundreds of terms about a pod that takes long, and each pod of it asks."""
 
+    @property
+    def asks(self) -> tuple[object, ...]:
+        """What it takes for a node to be able to take one (:meth:`Specs._could_take`)."""
+        near = frozenset(one.topology.key for one in self.spec.placement.rules if one.kind == "near")
+        return self.spec.demand, self.placed.term, near
+
 
 class Specs:
     """Specs in use, numbered for the engine."""
@@ -107,6 +115,8 @@ class Specs:
         self._by_number: dict[int, Interned] = {}
         self._count = 0
         self._impossible: set[int] = set()
+        self._once: OrderedDict[object, None] = OrderedDict()
+        """What some node could take once, also where the last pod that asked for it went with that node."""
         self._nodes = 0
         self.residents: Callable[[str], Mapping[str, int]] = lambda _node: {}
         """What pods take on a node that nobody can send away."""
@@ -202,7 +212,13 @@ class Specs:
         if found.possible or found.looked == self._nodes:
             return not found.possible
         # Most often the first node could take one: each pod that comes alone asks.
-        found.possible = any(self._could_take(view, found) for view in self._ours()) or next(self._ours(), None) is None
+        able = found.asks in self._once or any(self._could_take(view, found) for view in self._ours())
+        found.possible = able or next(self._ours(), None) is None
+        if able:
+            self._once[found.asks] = None
+            self._once.move_to_end(found.asks)
+            if len(self._once) > MOST_REMEMBERED:
+                self._once.popitem(last=False)
         if found.possible:
             self._impossible.discard(number)
         else:

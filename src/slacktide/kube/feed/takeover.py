@@ -24,12 +24,10 @@ from slacktide.kube.mirror.departures import Departure
 from slacktide.kube.mirror.pod_record import End, PodRecord, finished_at, grace
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.resources.pods import condition_of
-from slacktide.kube.translate.causes import Verdict
 from slacktide.kube.translate.disruption_budgets import SEVERAL
 from slacktide.kube.translate.owners import Target, is_followed
 from slacktide.kube.translate.pod_resources import PODS
-from slacktide.kube.translate.unschedulable import Unschedulable, gated
-from slacktide.model.causes import CLUSTER
+from slacktide.kube.translate.unschedulable import Unschedulable, gated, said_to_wait_for_volume
 
 FOREIGN_SPEC = -1
 """Stands for the spec of a pod that has ended, which nobody asks for."""
@@ -310,7 +308,8 @@ def by_owner(found: Iterable[Availability]) -> dict[str, Availability]:
 def observed(fed: FedPod, feed: Feed) -> dict[str, Any]:
     """A pod as :class:`slacktide.engine.ledger.pod_observation.PodNow` has it."""
     end = _end(fed, feed) if _goes(fed) else {}  # by which the verdict goes
-    verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else Verdict(CLUSTER)
+    since = said_to_wait_for_volume(fed.pod)
+    verdict = feed.blame.verdict(fed) if fed.pod.spec.node_name else feed.blame.awaited(since)
     said = _said(fed) | {"cause": verdict.cause, "cause_since": verdict.since or None} | end
     if said["ready"] and said["stopped"] is not None:
         said["stopped_by"] = feed.blame.why_stopped(fed, said["stopped"])

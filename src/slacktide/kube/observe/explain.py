@@ -12,7 +12,7 @@ from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refu
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.timestamps import rfc3339, whole_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
@@ -125,7 +125,13 @@ class PodStory:
         found: dict[str, Any] = {"namespace": namespace, "name": name, "exists": record is not None, "history": history}
         if record is not None:
             pod = self._feed.pods.get(record.uid) or FedPod(record)
-            found |= {"uid": record.uid, "ours": record.ours, "queue": pod.queue, "problem": pod.problem}
+            found |= {"uid": record.uid, "ours": record.ours, "queue": pod.queue}
+            held = pod.problem in (fed_pod.HELD, fed_pod.ORPHAN)
+            found["problem"] = self._feed.why_held(pod) if held else pod.problem
+            if pod.awaited and pod.awaited_since:
+                found["awaited"] = f"{pod.awaited}, since {whole_seconds(pod.awaited_since)}"
+            if pod.refusal:
+                found["refusal"] = pod.refusal
             found["phase"] = pod.pod.status.phase
             found |= {"node": pod.pod.spec.node_name, "gates": [one.name for one in pod.pod.spec.scheduling_gates]}
             found |= self._in_engine(pod)
@@ -233,7 +239,8 @@ def _now(found: dict[str, Any]) -> list[str]:
 
 def why_waiting(found: Mapping[str, Any]) -> str:
     """What a pod without a node waits for: one of the keys ``nominated`` (``node``, ``outstanding``), ``gates``,
-    ``problem``, ``queue``, ``reason``, and ``state`` with ``host``, says it; those that are not known may be left out.
+    ``problem``, ``queue`` with ``refusal``, ``reason``, and ``state`` with ``host`` or ``awaited``, says it; those
+    that are not known may be left out.
     """
     if nominated := found.get("nominated"):
         count = nominated["outstanding"]
@@ -244,11 +251,14 @@ def why_waiting(found: Mapping[str, Any]) -> str:
     if found.get("problem"):
         return f"waits: {found['problem']}"
     if found.get("queue") == fed_pod.BACKOFF:
-        return "waits in backoff after a binding or a preemption failed"
+        why = found.get("refusal")
+        return "waits in backoff after a binding or a preemption failed" + (f": {why}" if why else "")
     if found.get("reason"):
         return f"waits: {found['reason']}"
     if found.get("state") == "placed" and found.get("group"):
         return f"has a node, {found['host']}, and will be bound together with other pods of pod group {found['group']}"
+    if found.get("state") == "placed" and found.get("awaited"):
+        return f"has a node, {found['host']}, and is {found['awaited']}"
     if found.get("state") == "placed":
         return f"is being bound to {found['host']}"
     return "waits for the next scheduling pass"

@@ -14,13 +14,15 @@ from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreacha
 from slacktide.kube.client.metadata import Condition, Reference
 from slacktide.kube.client.rate_limit import Limiter
 from slacktide.kube.client.status_codes import SERVER_ERROR, TOO_MANY
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.timestamps import Instant, whole_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.feed import Feed
 from slacktide.kube.publish.rule_names import named_rule
 from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_pod_status
 from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.translate.unschedulable import FAILED, LACKS_NODE, WAITING_FOR_VOLUME
 
 LOG = logging.getLogger(__name__)
 
@@ -40,7 +42,20 @@ LONGEST_MESSAGE = 1000
 
 def _waits(pod: FedPod) -> bool:
     """Whether there is a reason to tell why a pod waits."""
-    return pod.queue in (fed_pod.UNSCHEDULABLE, fed_pod.ACTIVE) or pod.problem == fed_pod.HELD
+    if pod.awaited or (pod.queue == fed_pod.BACKOFF and pod.refusal):
+        return True
+    return pod.queue in (fed_pod.UNSCHEDULABLE, fed_pod.ACTIVE) or pod.problem in (fed_pod.HELD, fed_pod.ORPHAN)
+
+
+def _known(feed: Feed, pod: FedPod) -> tuple[str, str, float]:
+    """Why a pod waits though it lacks no node: in words, as the condition's reason, and since when (0: now)."""
+    if pod.awaited:
+        return pod.awaited, WAITING_FOR_VOLUME, pod.awaited_since or 0.0
+    if pod.problem in (fed_pod.HELD, fed_pod.ORPHAN):
+        return feed.why_held(pod), LACKS_NODE, 0.0
+    if pod.problem or not pod.refusal:
+        return pod.problem, LACKS_NODE, 0.0
+    return pod.refusal, FAILED, 0.0
 
 
 class Reported(NamedTuple):
@@ -78,6 +93,10 @@ class ConditionWriter:
         """A pod waits no more."""
         self._due.pop(uid, None)
         self._old.pop(uid, None)
+        self._reported.pop(uid, None)
+
+    def overwritten(self, uid: str) -> None:
+        """A pod's condition says something else by now: what it was made to say before is told again where it holds."""
         self._reported.pop(uid, None)
 
     def after_pass(self, waiting: Sequence[str]) -> None:
@@ -136,7 +155,8 @@ class ConditionWriter:
         pod = self._feed.pods.get(uid)
         if pod is None or not _waits(pod):
             return
-        now, said = self._clock(), pod.problem
+        now = self._clock()
+        said, kind, since = _known(self._feed, pod)
         new = Reported(now, said, of_nodes=False)
         if not said:
             found = self._explainer.explain(uid, now)
@@ -156,7 +176,9 @@ class ConditionWriter:
             return  # another writer was faster
         if self._leading() and _waits(pod) and uid in self._feed.pods:
             self._reported[uid] = new
-            if not await self._tell(pod, said[:LONGEST_MESSAGE]):
+            if since:
+                said += f", since {whole_seconds(since)}"
+            if not await self._tell(pod, said[:LONGEST_MESSAGE], kind, since or now):
                 if is_again and told is not None:  # it has its turn again with the others, at the next look
                     self._reported[uid] = told
                 else:
@@ -169,12 +191,12 @@ class ConditionWriter:
         if pod is not None and uid not in self._reported:
             self.report(pod)
 
-    async def _tell(self, pod: FedPod, reason: str) -> bool:
+    async def _tell(self, pod: FedPod, reason: str, kind: str, since: float) -> bool:
         """Whether it was told, or nobody wants to know any more."""
         self._recorder.record(
             pod_reference(pod.pod), "FailedScheduling", reason, event_type="Warning", action="Scheduling"
         )
-        condition = Condition("PodScheduled", "False", "Unschedulable", reason, Instant(self._clock()))
+        condition = Condition("PodScheduled", "False", kind, reason, Instant(since))
         current = next((one for one in pod.pod.status.conditions if one.type == "PodScheduled"), None)
         if current is not None and (current.status, current.message) == ("False", reason):
             return True

@@ -210,6 +210,25 @@ class Storage:
             raise Unschedulable(f"PersistentVolumeClaim {names} cannot be bound to a volume there any more")
         return VolumePlan(chosen, tuple(claim.metadata.name for claim in rest))
 
+    def awaited(self, pod: Pod, names: Sequence[str]) -> str:
+        """Who is to see to these claims of a pod, which has been given a node; empty where it is nobody's turn."""
+        made: dict[tuple[str, str], list[str]] = {}
+        for_whom: list[str] = []
+        for name in names:
+            claim = self._claims.get((pod.metadata.namespace, name))
+            if claim is None:
+                continue
+            if node := claim.metadata.annotations.get(SELECTED_NODE, ""):
+                made.setdefault((self.provisioner(class_of_claim(claim)), node), []).append(name)
+            for volume in self._named.get((pod.metadata.namespace, name), {}).values() if not node else ():
+                if is_for(volume, claim):
+                    kept = f"volume {volume.metadata.name} to PersistentVolumeClaim {name}"
+                    for_whom.append(f"kube-controller-manager to bind {kept}")
+        for (provisioner, node), each in made.items():
+            wanted_for = f"for PersistentVolumeClaim {', '.join(each)}"
+            for_whom.append(f"provisioner {provisioner} to create a volume on node {node} {wanted_for}")
+        return f"waiting for {' and for '.join(sorted(for_whom))}" if for_whom else ""
+
     def exclusive(self, pod: Pod) -> tuple[str, ...]:
         """Names of the pod's claims that one pod at a time may use; for running pods too, which hold them."""
         found = []
