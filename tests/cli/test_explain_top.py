@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 
+from slacktide.cli.cluster.explain import explain as explaining
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
 from slacktide.kube.observe import explain
@@ -48,3 +50,22 @@ NOBODY = (PodSelection(NOTHING, ("default",)),)
 )
 def test_rules_have_the_names_that_users_know(kind: str, mark: str, text: str) -> None:
     assert named_rule(Rule(kind, mark)) == text  # type: ignore[arg-type]  # one of the kinds
+
+
+@pytest.mark.parametrize(
+    ("words", "command", "rest"),
+    [
+        (["web-1"], "pod", ["web-1"]),
+        (["web-1", "-n", "shop"], "pod", ["web-1", "-n", "shop"]),
+        (["po/web-1"], "pod", ["web-1"]),
+        (["deploy/web"], "deployment", ["web"]),
+        (["node", "a"], "node", ["a"]),
+    ],
+)
+def test_what_is_explained_is_named_as_for_kubectl(words: list[str], command: str, rest: list[str]) -> None:
+    assert explaining.resolve_command(click.Context(explaining), words)[::2] == (command, rest)
+
+
+def test_a_kind_that_is_none_is_refused() -> None:
+    with pytest.raises(click.UsageError, match="deployment"):
+        explaining.resolve_command(click.Context(explaining), ["deploymnt", "web"])
