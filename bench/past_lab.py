@@ -2,6 +2,7 @@
 
     PYTHONPATH=src python bench/past_lab.py DIR                       10 minutes, 200 workloads, 30 nodes
     PYTHONPATH=src python bench/past_lab.py DIR --minutes 2 --nodes 8 --workloads 40
+    PYTHONPATH=src python bench/past_lab.py DIR --slo 0.9             the same under slacktide, with this promise
 
 Deployments of three priorities come, scale, roll out and go, Jobs run to their ends, nodes are lost and come back, and
 there is a little less room than is asked for, so that kube-scheduler preempts. KWOK plays the kubelets. DIR gets
@@ -11,11 +12,18 @@ there is a little less room than is asked for, so that kube-scheduler preempts. 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import random
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from live_parts.validation import service_class
 
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.binaries import NEEDED
@@ -136,7 +144,8 @@ def play(plane: ControlPlane, arguments: argparse.Namespace) -> None:
             "value": value,
         }
         plane.api.post("/apis/scheduling.k8s.io/v1/priorityclasses", body)
-    users = Users(plane, arguments.seed, arguments.scheduler, nodes, arguments.cpu)
+    scheduler = "default-scheduler" if arguments.slo is None else "slacktide"
+    users = Users(plane, arguments.seed, scheduler, nodes, arguments.cpu)
     room, seconds = arguments.nodes * arguments.cpu * 1000, arguments.minutes * 60.0
     began = time.time()
     step = seconds / arguments.workloads
@@ -155,6 +164,30 @@ def play(plane: ControlPlane, arguments: argparse.Namespace) -> None:
             users.fail(min(60.0, seconds / 8))
         users.repair()
     time.sleep(max(0.0, began + seconds - time.time()))
+
+
+@contextlib.contextmanager
+def slacktide(plane: ControlPlane, out: Path, slo: float) -> Iterator[None]:
+    """slacktide beside kube-scheduler, for pods that name it."""
+    plane.install()
+    for rank, name in enumerate(PRIORITIES, 1):
+        plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(name, slo, rank))
+    account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
+    by_priority = ",".join(f"{name}={name}" for name in PRIORITIES)
+    words = [f"kube.priority_classes={by_priority}", "kube.all_nodes=true", "kube.listen=none",
+             "kube.leader_election=false"]  # fmt: skip
+    command = [sys.executable, "-m", "slacktide", "run", "--kubeconfig", str(account)]
+    with (out / "slacktide.log").open("w") as log:
+        process = subprocess.Popen([*command, *(part for word in words for part in ("--set", word))], stderr=log)
+        try:
+            while "leading as" not in (out / "slacktide.log").read_text():
+                time.sleep(0.1)
+                if process.poll() is not None:
+                    raise SystemExit((out / "slacktide.log").read_text())
+            yield
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait(30)
 
 
 def dump(plane: ControlPlane, path: Path) -> None:
@@ -179,7 +212,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=1.05, help="of the nodes' cores that Deployments ask for")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--level", default="RequestResponse", choices=("Metadata", "Request", "RequestResponse"))
-    parser.add_argument("--scheduler", default="default-scheduler")
+    parser.add_argument("--slo", type=float, help="slacktide schedules, and promises so much to each priority")
     arguments = parser.parse_args()
     out = arguments.directory.absolute()
     out.mkdir(parents=True, exist_ok=True)
@@ -192,7 +225,10 @@ def main() -> None:
     )
     plane.start(guarded=True)
     try:
-        play(plane, arguments)
+        with contextlib.ExitStack() as stack:
+            if arguments.slo is not None:
+                stack.enter_context(slacktide(plane, out, arguments.slo))
+            play(plane, arguments)
         dump(plane, out / "objects.json")
     finally:
         plane.stop()

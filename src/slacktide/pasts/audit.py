@@ -275,7 +275,9 @@ class _Reader:
             key = (ref.api_group, ref.resource, ref.namespace, ref.name)
             at = event.stage_timestamp or 0.0
             if kind is POD and ref.subresource in ("binding", "eviction"):
-                yield from self._bound(at, key, event) if ref.subresource == "binding" else self._evicted(at, key)
+                yield from (
+                    self._bound(at, key, event) if ref.subresource == "binding" else self._evicted(at, key, event)
+                )
             elif event.verb in ("delete", "deletecollection"):
                 yield from self._deleted(at, kind, key, event)
             else:
@@ -372,13 +374,14 @@ class _Reader:
             self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, reason)
             yield Change(at, POD, pod)
 
-    def _evicted(self, at: float, key: Key) -> Iterator[Change]:
-        """An eviction deletes the pod, which is not logged again."""
+    def _evicted(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
+        """An eviction deletes the pod, which is not logged again; slacktide preempts so."""
         self._named(key)
         pod = self._now.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return
-        self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, EVICTED)
+        reason = BY_SCHEDULER if event.user.username.endswith(":slacktide") else EVICTED
+        self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, reason)
         yield from self._marked(at, key, pod, _grace(pod))
 
     def _bound(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
