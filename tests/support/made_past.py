@@ -140,3 +140,15 @@ class Log:
     def write(self, path: Path) -> Path:
         path.write_text("\n".join(self.lines) + "\n", encoding="utf-8")
         return path
+
+
+def short_log(level: str = "RequestResponse") -> Log:
+    """A node, and a pod that comes, runs and goes."""
+    log, one = Log(level), pod("p", created=1.0)
+    log.creates(0.0, node("a", created=0.0))
+    log.creates(1.0, one)
+    log.binds(1.5, one, "a")
+    log.condition(2.0, one, "Ready", "True", phase="Running")
+    log.told_to_go(5.0, one)
+    log.gone(6.0, one)
+    return log

@@ -50,8 +50,10 @@ from slacktide.netprobe import packets
 from slacktide.netprobe.agent import read_keys
 from slacktide.netprobe.peers import parse_peer
 from slacktide.openslo import bindings, documents
+from slacktide.pasts import audit, object_files, promises
 from slacktide.settings import load
 from slacktide.settings_file import read, read_documents
+from support import made_past
 
 
 class Parser(NamedTuple):
@@ -209,6 +211,12 @@ def _checkpoint(data: bytes) -> object:
     return checkpoint.read(said)
 
 
+def _audited(path: Path) -> object:
+    """All that a log tells."""
+    story = audit.story([path])
+    return [*story.beginning, *story.changes]
+
+
 PACKET = b"SLKP\1\1" + b"\0" * 150
 DECODING = (msgspec.DecodeError, UnicodeDecodeError)
 POD_BYTES = b'{"metadata":{"name":"p","namespace":"a","uid":"u"},"spec":{"containers":[{"name":"c","resources":{}}]}}'
@@ -229,6 +237,10 @@ BOOKS = (
     b'{"version": 5, "approach": "concurrent", "live": 1, "preemptions": 0, "starts": 1, "names": ["p"], "at": 1.5, '
     b'"data": "AAAA"}'
 )
+
+PROMISES = "classes: [{name: gold, slo: 99%, rank: 1}]\nworkloads: [{class: gold, label: a=b}]\n"
+OBJECTS = json.dumps(made_past.listed(made_past.node("a"), made_past.pod("p", "", "a", ready=1.0)))
+AUDITED = "\n".join(made_past.short_log().lines)
 
 BYTES: dict[str, Parser] = {
     "an object": Parser(POD.decode, (), (POD_BYTES,)),
@@ -264,6 +276,10 @@ BYTES: dict[str, Parser] = {
     ),
     "hosts": _in_file("h.csv", read_hosts, InputError, "id,name,cpu,memory,attributes\n1,a,1,1,Ql=3\n"),
     "delays": _in_file("d.txt", read_delays, InputError, "{9}.\n{5}.\n"),
+    "promises": _in_file("p.yaml", promises.read, InputError, PROMISES),
+    "objects": _in_file("o.json", lambda path: object_files.story([path]), InputError, OBJECTS),
+    "objects in YAML": _in_file("y.yaml", lambda path: object_files.story([path]), InputError, OBJECTS),
+    "an audit log": _in_file("audit.log", _audited, InputError, AUDITED),
     "events of hosts": _in_file(
         "e.csv", lambda path: read_host_events(path, _hosts()), InputError, "time,host,event\n5,a,fail\n7,2,repair\n"
     ),

@@ -130,7 +130,7 @@ def _documents(name: str, told: tuple[str, bytes], findings: Findings) -> Iterat
     if format_ == "json":
         try:
             yield from _one(msgspec.Raw(content), findings)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise InputError([
                 Problem(name, 0, "", "", f"an object or a list of the API server, whole: {error}; write it anew")
             ]) from None  # fmt: skip
@@ -154,7 +154,7 @@ def _one(raw: msgspec.Raw, findings: Findings, of: tuple[str, str] = ("", ""), d
             for item in said.items:
                 try:
                     yield from _one(item, findings, within, depth + 1)
-                except msgspec.DecodeError:
+                except (msgspec.DecodeError, RecursionError):
                     findings.counts["items that are no objects"] += 1
         return
     kind = kind_of(said.api_version or of[0], said.kind or of[1])
