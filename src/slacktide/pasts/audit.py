@@ -31,6 +31,7 @@ LONGEST_LINE = 16 << 20
 """Bytes of a line that are read; etcd keeps no object that large."""
 REFUSED = 300
 ABSENT = msgspec.Raw(b"null")
+DISRUPTED = "DisruptionTarget"
 BY_SCHEDULER, EVICTED = "PreemptionByScheduler", "EvictionByEvictionAPI"
 DEFAULT_GRACE_SECONDS = 30.0
 LEVELS = (
@@ -252,6 +253,8 @@ class _Reader:
         """The same as plain data, of those of which requests are merged."""
         self._versions: dict[Key, int] = {}
         self._made = 0
+        self._preempted: dict[str, float] = {}
+        """Pods that slacktide evicted, and when: the API server says of them that somebody did."""
         self._unnamed: dict[tuple[str, str], deque[Key]] = {}
         """Pods whose creation did not say their name, by namespace and the beginning of it."""
 
@@ -304,6 +307,8 @@ class _Reader:
             self._findings.counts["objects that cannot be read"] += 1
             yield Change(at, kind, found)
             return
+        if kind is POD and found.metadata.uid in self._preempted:
+            found = _with_condition(found, DISRUPTED, self._preempted[found.metadata.uid], BY_SCHEDULER)
         before = self._now.get(key)
         if before is not None and before.metadata.uid != found.metadata.uid:
             yield Change(at, kind, before, deleted=True)
@@ -370,8 +375,8 @@ class _Reader:
     def _disrupted(self, at: float, key: Key, reason: str) -> Iterator[Change]:
         """Says why a pod goes, where nobody said it yet."""
         pod = self._now[key]
-        if not any(one.type == "DisruptionTarget" for one in pod.status.conditions):
-            self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, reason)
+        if not any(one.type == DISRUPTED for one in pod.status.conditions):
+            self._now[key] = pod = _with_condition(pod, DISRUPTED, at, reason)
             yield Change(at, POD, pod)
 
     def _evicted(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
@@ -380,8 +385,10 @@ class _Reader:
         pod = self._now.get(key)
         if pod is None or pod.metadata.deletion_timestamp is not None:
             return
-        reason = BY_SCHEDULER if event.user.username.endswith(":slacktide") else EVICTED
-        self._now[key] = pod = _with_condition(pod, "DisruptionTarget", at, reason)
+        reason = EVICTED
+        if event.user.username.endswith(":slacktide"):
+            self._preempted[pod.metadata.uid], reason = at, BY_SCHEDULER
+        self._now[key] = pod = _with_condition(pod, DISRUPTED, at, reason)
         yield from self._marked(at, key, pod, _grace(pod))
 
     def _bound(self, at: float, key: Key, event: _Event) -> Iterator[Change]:

@@ -128,7 +128,8 @@ def test_what_was_there_before_the_log_begins_is_there_from_its_beginning(tmp_pa
     assert web.delivered["always"] == pytest.approx(0.9, abs=0.02)
 
 
-def test_an_eviction_is_no_preemption(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("user", "preempted"), [("admin", 0), ("system:serviceaccount:slacktide-system:slacktide", 1)])
+def test_an_eviction_is_a_preemption_where_slacktide_asks_for_it(tmp_path: Path, user: str, preempted: int) -> None:
     log = Log()
     log.creates(0.0, node("a", created=0.0))
     for one in deployment("web", 1, created=1.0):
@@ -137,7 +138,8 @@ def test_an_eviction_is_no_preemption(tmp_path: Path) -> None:
     log.creates(1.0, one)
     log.binds(1.5, one, "a")
     log.condition(3.0, one, "Ready", "True", phase="Running")
-    log.event(50.0, "create", one, asked={"kind": "Eviction"}, answer={"kind": "Status"}, sub="eviction", code=201)
+    log.event(50.0, "create", one, asked={}, answer={"kind": "Status"}, sub="eviction", code=201, user=user)
+    log.condition(50.5, one, "DisruptionTarget", "True", "EvictionByEvictionAPI")
     one["metadata"] |= {"deletionTimestamp": "2026-09-21T14:14:15Z", "deletionGracePeriodSeconds": 5}
     log.gone(52.0, one)
     other = pod("web-1-b", "web", created=50.0)
@@ -146,7 +148,7 @@ def test_an_eviction_is_no_preemption(tmp_path: Path) -> None:
     log.condition(52.0, other, "Ready", "True", phase="Running")
     log.condition(100.0, node("a"), "Ready", "True")
     (web,) = made(tmp_path, log.write(tmp_path / "audit.log")).workloads
-    assert web.preempted == 0
+    assert web.preempted == preempted
     assert web.delivered["always"] > 0.95
 
 
