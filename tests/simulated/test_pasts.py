@@ -1,7 +1,7 @@
 """A past that is read from an audit log says of each workload what the live scheduler's ledger says of it.
 
-Random stories on the simulated cluster: every write becomes an event of the log. The ledger knows causes as the scheduler
-saw them; the past works them out from the objects.
+Random stories on the simulated cluster: every write becomes an event of the log. The ledger knows causes as the
+scheduler saw them; the past works them out from the objects.
 """
 
 from __future__ import annotations
