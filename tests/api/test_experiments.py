@@ -233,7 +233,7 @@ def test_a_plan_is_that_of_the_command_line(cell: st.Generated, folder: Path, tm
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"target": {"golden": 1.0}}, "target: found 'golden', expected CLASS=SHARE with CLASS one of gold"),
+        ({"target": {"golden": 1.0}}, "target: found 'golden', expected {CLASS: SHARE} with CLASS one of gold"),
         ({"target": {"gold": 1.5}}, "target gold: found 1.5, expected a share from 0 to 1"),
         ({"target": {"gold": 1.0}, "penalty": 3.0}, "two goals"),
         ({"penalty": -1.0}, "penalty: found -1.0"),

@@ -134,7 +134,9 @@ def test_requests_from_before_the_run_are_taken_and_told(run: Run, tmp_path: Pat
     (tmp_path / "h.csv").write_text("id,name,cpu,memory\n1,a,8,8\n")
     files = tmp_path / "w.csv", tmp_path / "h.csv"
     told = "1 request was there before the run, for up to 2h (admissions below 0): all time since"
-    assert told in run("inspect", *files)[1].replace("\n", " ")
+    said = run("inspect", *files)[1].replace("\n", " ")
+    assert told in said
+    assert "at 2 instants, 1 of them before or at 0" in said
     code, _, err = run("simulate", *files, "--end", "60")
     assert code == 0
     assert told in err.replace("\n", " ")

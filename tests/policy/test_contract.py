@@ -351,6 +351,7 @@ def test_a_view_says_how_long_everybody_has_run(kept: bool, tmp_path: Path) -> N
     ("key", "source", "name", "text"),
     [
         ("name", "x = 1\n", "Mine", "has no 'Mine'"),
+        ("name", "class Other:\n    pass\n", "Mine", "has no 'Mine', expected one of Other"),
         ("name", "1 / 0\n", "Mine", "ZeroDivisionError"),
         ("name", "def Mine(:\n", "Mine", "SyntaxError"),
         ("name", "class Mine:\n    pass\n", "Mine", "decide"),

@@ -137,7 +137,7 @@ class Simulation:
         kept = np.where(final, results.met, kept)
         risky = at_risk(left, np.where(known, delivered, 0.0), self._slo, self._margin) & ~over
         state = np.where(kept, np.where(risky, AT_RISK, KEPT), MISSED)
-        state = np.where(lifetime > 0.0, state, UNKNOWN)
+        state = np.where((lifetime > 0.0) | final, state, UNKNOWN)  # in the end the table of requests says it
         return Standing(state, delivered, left, over, lifetime, running, waiting, self._preempted(at))
 
     def _left(self, at: float, lived: Floats) -> tuple[Floats, Floats]:

@@ -78,7 +78,8 @@ def _from_file(text: str, kind: str) -> Any:
         hint = f". {AS_MODULE}" if isinstance(problem, SlacktideError) else ""
         raise PluginError(f"{kind}: {path}: {told(problem)}{hint}") from problem
     if not hasattr(module, name):
-        raise PluginError(f"{kind}: {path} has no {name!r}")
+        own = [one for one, value in vars(module).items() if getattr(value, "__module__", None) == module_name]
+        raise PluginError(f"{kind}: {path} has no {name!r}" + (f", expected one of {', '.join(own)}" if own else ""))
     return getattr(module, name)
 
 

@@ -187,7 +187,7 @@ def _workload(about: Mapping[str, Any]) -> str:
             paragraph(
                 f"{counted(about['requests'], 'request')} of {counted(about['jobs'], 'job')}, admitted from "
                 f"{seconds(about['first'])} to {seconds(about['last'])} at {counted(about['instants'], 'instant')}, "
-                f"{count(about['standing'])} of them at the first"
+                f"{count(about['standing'])} of them {'before or at 0' if about['first'] < 0.0 else 'at the first'}"
             ),
             *notes(about.get("before"), about.get("in_turn", 0)),
             paragraph(

@@ -72,7 +72,7 @@ def expected_class(text: str, names: Sequence[str]) -> str:
     if not default:
         return expected_name(text, names)
     where = remedy("--config FILE, in a grid config: FILE", "config='FILE', or classes=[...]")
-    return f"{expected_name(text, names)}; classes of your own stand in a settings file ({where})"
+    return f"{expected_name(text, names)}; classes of your own stand in a settings file: {where}"
 
 
 class Distinct(Generic[T]):

@@ -61,6 +61,7 @@ def check_header(
     if further:
         are = "column stays" if len(further) == 1 else "columns stay"
         text = f"{problems.file}: {len(further)} further {are} behind: {', '.join(further)}"
+        text += " (constraints refer to the column attributes: 'zone=a; disk=ssd')" * (required == HOSTS_REQUIRED)
         warnings.warn(text, InputWarning, stacklevel=2)
     return [name for name in found if name not in further]
 
