@@ -1,0 +1,107 @@
+"""Nodes and controllers in a chunk of series: whose pods are whose, and how many of them were wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from slacktide.past.prometheus_chunk import NODES, WISHES, Asker, Chunk, Moment
+
+CONTROLLED = 'owner_is_controller="true"'
+VICTIMS = "scheduler_preemption_victims_sum"
+BUDGETS = "kube_poddisruptionbudget_created"
+
+
+async def nodes(ask: Asker, chunk: Chunk) -> None:
+    """What became of nodes."""
+    for metric, (labels, more) in NODES.items():
+        found = await ask.moments(metric, labels, more)
+        chunk.nodes[metric] = [(key, _when(ask, at), value) for key, at, value in found]
+    metric = "kube_node_labels"
+    if ask.names.has(metric):
+        named = await ask.client.labels(ask.names.select(metric), ask.begin, ask.end)
+        labels = ("node", *sorted(one for one in named if one.startswith("label_")))
+        for key, at, value in await ask.moments(metric, labels):
+            if value is not None:
+                chunk.node_labels.append(({"node": key[0]} | _said(labels[1:], key[1:]), _when(ask, at)))
+
+
+def _said(labels: Sequence[str], values: Sequence[str]) -> dict[str, str]:
+    return {label: value for label, value in zip(labels, values, strict=True) if value}
+
+
+def _when(ask: Asker, step: float) -> float:
+    return step if step == ask.begin else ask.middle(step)
+
+
+async def controllers(ask: Asker, chunk: Chunk) -> None:
+    """Owners of the new pods' owners, wishes, and Jobs that are over."""
+    owners = [*chunk.owners.values(), *((one[4], one[5]) for one in chunk.pods)]
+    sets = {name for kind, name in owners if kind == "ReplicaSet"}
+    jobs = {name for kind, name in owners if kind == "Job"}
+    chunk.replicasets = await _owners(ask, "kube_replicaset_owner", "replicaset", sets)
+    chunk.jobs = await _owners(ask, "kube_job_owner", "job_name", jobs)
+    labels = ("namespace", "job_name")
+    metric = "kube_job_spec_parallelism"
+    found = await ask.last(jobs, metric, "job_name", labels)
+    chunk.parallel = [(key[0], key[1], value) for key, value in found]
+    for kind, (series, label, created) in WISHES.items():
+        moments = await ask.moments(series, ("namespace", label))
+        since = await _since(ask, created, label, moments)
+        before: dict[tuple[str, ...], float] = {}
+        for key, step, value in moments:
+            at = step if step == ask.begin else _wished(ask, step, before.get(tuple(key)), value, since.get(tuple(key)))
+            chunk.wishes.append((kind, key[0], key[1], at, value))
+            before[tuple(key)] = value or 0.0
+    await _jobs_over(ask, chunk)
+    await counts(ask, chunk)
+
+
+async def _since(ask: Asker, metric: str, label: str, moments: list[Moment]) -> dict[tuple[str, ...], float]:
+    names = {key[1] for key, step, value in moments if value is not None and step != ask.begin}
+    labels = ("namespace", label)
+    found = await ask.last(names, metric, label, labels)
+    return {tuple(key): value for key, value in found}
+
+
+def _wished(ask: Asker, step: float, before: float | None, value: float | None, since: float | None) -> float:
+    """When another number of pods was wanted. More: at the latest, when they may be there; fewer: at the earliest,
+    when none may have gone. So no pod counts as missing for the time between two samples."""
+    seen = ask.seen(step)
+    if before is None and since is not None and seen - 2 * ask.interval <= since <= seen:
+        return since
+    return seen - ask.interval if value is None or (before is not None and value < before) else seen
+
+
+async def _owners(ask: Asker, metric: str, label: str, names: Collection[str]) -> list[list[str]]:
+    labels = ("namespace", label, "owner_kind", "owner_name")
+    found = await ask.last(names, metric, label, labels, CONTROLLED)
+    return [key for key, _ in found]
+
+
+async def _jobs_over(ask: Asker, chunk: Chunk) -> None:
+    labels = ("namespace", "job_name")
+    done = "kube_job_status_completion_time"
+    if ask.names.has(done):
+        found = await ask.rows(ask.new(done, labels, labels), done, labels)
+        chunk.jobs_over += [(key[0], key[1], at, True) for key, at in found]
+    failed, true = "kube_job_failed", 'condition="true"'
+    if ask.names.has(failed):
+        query = f"{ask.now(failed, labels, true)} == 1"
+        if not ask.first:
+            query = f"({query}) unless ({ask.now(failed, labels, true, before=True)} == 1)"
+        found = await ask.rows(query, failed, labels)
+        chunk.jobs_over += [(key[0], key[1], ask.end, False) for key, _ in found]
+    created = "kube_job_created"
+    if ask.names.has(created):
+        query = f"{ask.best(created, labels)} unless {ask.now(created, labels)}"
+        chunk.jobs_gone = [(key[0], key[1], ask.end) for key, _ in await ask.rows(query, created, labels)]
+
+
+async def counts(ask: Asker, chunk: Chunk) -> None:
+    """Of what there are only numbers: victims of kube-scheduler, and budgets."""
+    if ask.names.has(VICTIMS):
+        query = f"sum(increase({ask.names.select(VICTIMS)}[{ask.span}]))"
+        chunk.victims = sum((value for _, value in await ask.rows(query, VICTIMS, ())), 0.0)
+    if ask.names.has(BUDGETS):
+        query = f"count({ask.now(BUDGETS, ('namespace', 'poddisruptionbudget'))})"
+        chunk.budgets = int(sum(value for _, value in await ask.rows(query, BUDGETS, ())))
