@@ -13,6 +13,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from slacktide.errors import InputError, Problem
+from slacktide.kube.client.timestamps import rfc3339
 from slacktide.past.prometheus_client import access
 from slacktide.past.prometheus_fetch import Fetched, fetch
 from slacktide.past.prometheus_names import GIVES, matchers
@@ -53,6 +54,8 @@ def story(
 
     with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own in this thread
         found = pool.submit(fetched).result()
+    if found.plan.begin > begin + 2 * found.plan.interval + (end - begin) / 1000:
+        findings.note(f"there are samples from {rfc3339(found.plan.begin)} on only")
     _note_missing(found, findings, restricted=any(label.endswith("namespace") for label, _ in wanted))
     teller = Teller(found, findings)
 

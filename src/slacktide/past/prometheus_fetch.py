@@ -15,7 +15,7 @@ from slacktide.errors import InputError, OutputError, Problem
 from slacktide.past import prometheus_chunk, prometheus_owners
 from slacktide.past.prometheus_chunk import INFO, NODES, WISHES, Asker, Chunk
 from slacktide.past.prometheus_client import Access, Client, TooMuchError
-from slacktide.past.prometheus_names import GIVES, NEEDED, OF_SCHEDULER, REQUESTS, Names
+from slacktide.past.prometheus_names import GIVES, NEEDED, OF_SCHEDULER, REQUESTS, Names, scraped
 from slacktide.past.story import Findings
 from slacktide.whole_file import write_whole
 
@@ -49,7 +49,7 @@ class Plan(msgspec.Struct):
     end: float
     interval: float
     known: list[str]
-    exported: dict[bool, list[str]]
+    exported: dict[str, list[str]]
 
 
 @dataclass(slots=True)
@@ -127,7 +127,7 @@ async def _plan(
     for metric in (INFO, OF_SCHEDULER[0]):
         if names.has(metric):
             labels = await client.labels(names.select(metric), begin, end)
-            names.exported[metric in OF_SCHEDULER] = frozenset(one for one in labels if one.startswith("exported_"))
+            names.exported[scraped(metric)] = frozenset(one for one in labels if one.startswith("exported_"))
     pulse = _pulse(names)
     step = max(FASTEST, (end - begin) / LOOK_STEPS)
     alive = await client.range(f"count({pulse})", begin, end, step)
@@ -149,8 +149,7 @@ async def _plan(
         span = min(3600.0, max(60.0, times[-1] - begin))
         interval = min(USUAL, key=lambda one: abs(math.log(one * samples / span)))
     interval = min(SLOWEST, max(FASTEST, float(round(interval))))
-    first = times[0] if times[0] > begin + step else begin
-    begin, end = math.ceil(first / interval) * interval, math.floor(end / interval) * interval
+    begin, end = math.ceil(max(begin, times[0]) / interval) * interval, math.floor(end / interval) * interval
     exported = {key: sorted(one) for key, one in names.exported.items()}
     return Plan(key, begin, max(end, begin + interval), interval, sorted(names.known), exported)
 

@@ -43,6 +43,11 @@ _NAMES = {
 _PLAIN = {"pod_template_hash": "pod-template-hash", "ephemeral_storage": "ephemeral-storage"}
 
 
+def scraped(metric: str) -> str:
+    """Who is asked for a series."""
+    return "kube-scheduler" if metric in OF_SCHEDULER else "kube-state-metrics"
+
+
 def matchers(match: str) -> list[tuple[str, str]]:
     """Label matchers as (label, the whole matcher). Raises :class:`InputError`."""
     found, at = [], 0
@@ -65,7 +70,7 @@ class Names:
 
     match: list[tuple[str, str]]
     known: frozenset[str] = frozenset()
-    exported: dict[bool, frozenset[str]] = field(default_factory=dict)
+    exported: dict[str, frozenset[str]] = field(default_factory=dict)
 
     def has(self, metric: str) -> bool:
         """Whether there are such series."""
@@ -74,7 +79,7 @@ class Names:
     def label(self, metric: str, label: str) -> str:
         """What a label of a series is called there."""
         renamed = f"exported_{label}"
-        return renamed if renamed in self.exported.get(metric in OF_SCHEDULER, ()) else label
+        return renamed if renamed in self.exported.get(scraped(metric), ()) else label
 
     def select(self, metric: str, *more: str) -> str:
         """The selector of a series, as ``--match`` restricts it."""

@@ -220,8 +220,11 @@ class Teller:
             self._at(created, CREATED, self._created(uid, found, key))
         for uid, node, at in chunk.bound:
             self._at(at, BOUND, self._bound(uid, node))
+        stops = over | {uid: at for uid, at, _ in chunk.going}
         for uid, at, value in chunk.ready:
-            self._at(at, READY, self._ready(uid, bool(value)))
+            # Who ends is ready no more by that, which says when more exactly than samples do.
+            near = not value and abs(stops.get(uid, at) - at) <= 1.5 * self._plan.interval
+            self._at(max(at, stops.get(uid, at)) if near else at, READY, self._ready(uid, bool(value)))
         preempted = set(chunk.preempted)
         for uid, at, until in chunk.going:
             self._at(at, GOING, self._going(uid, until, uid in preempted))
