@@ -1,4 +1,4 @@
-"""A cluster's made-up history, as kube-state-metrics would have shown it to Prometheus and as an API server would tell it."""
+"""A cluster's made-up history, as kube-state-metrics shows it to Prometheus, and as an API server tells it."""
 
 from __future__ import annotations
 
@@ -141,7 +141,9 @@ def _of_node(node: MadeNode, at: float) -> Iterator[tuple[str, Json, float]]:
         value = float((status == "true") == ready and status != "unknown")
         yield "kube_node_status_condition", label | {"condition": "Ready", "status": status}, value
     yield "kube_node_spec_unschedulable", label, float(node.cordoned[0] <= at < node.cordoned[1])
-    amounts = {"cpu": node.cpu, "memory": 32768.0 * MIB, "pods": 110.0} | ({"nvidia_com_gpu": node.gpus} if node.gpus else {})
+    amounts = {"cpu": node.cpu, "memory": 32768.0 * MIB, "pods": 110.0} | (
+        {"nvidia_com_gpu": node.gpus} if node.gpus else {}
+    )
     for resource, value in amounts.items():
         yield "kube_node_status_allocatable", label | {"resource": resource, "unit": "core"}, value
     if node.taint is not None:
@@ -169,6 +171,12 @@ def _of_pod(pod: MadePod, at: float) -> Iterator[tuple[str, Json, float]]:
     if pod.tolerates is not None:
         taint = dict(zip(("key", "value", "effect"), pod.tolerates, strict=True))
         yield "kube_pod_tolerations", who | taint | {"operator": "Equal", "toleration_seconds": ""}, 1.0
+    yield from _how_pod_is(pod, at, who, node)
+    if pod.over > at:
+        yield from _of_scheduler(pod, node)
+
+
+def _how_pod_is(pod: MadePod, at: float, who: Json, node: str) -> Iterator[tuple[str, Json, float]]:
     over = pod.over <= at
     phase = pod.phase if over else "Running" if node else "Pending"
     for one in ("Pending", "Running", "Succeeded", "Failed", "Unknown"):
@@ -183,19 +191,20 @@ def _of_pod(pod: MadePod, at: float) -> Iterator[tuple[str, Json, float]]:
             yield "kube_pod_status_ready_time", who, float(int(_since(pod.ready, at)))
     if over:
         yield "kube_pod_completion_time", who, float(int(pod.over))
-    else:
-        for resource, unit, value in (("cpu", "cores", pod.cpu), ("memory", "bytes", float(pod.memory))):
-            asked = {"node": node, "scheduler": "default-scheduler", "priority": str(pod.priority) if pod.priority else ""}
-            place = {"namespace": pod.namespace, "pod": pod.name, "resource": resource, "unit": unit}
-            yield "kube_pod_resource_request", place | asked, max(value, pod.init_cpu if resource == "cpu" else 0.0)
-        if pod.gpus:
-            place = {"namespace": pod.namespace, "pod": pod.name, "resource": "nvidia.com/gpu", "unit": "integer"}
-            priority = {"priority": str(pod.priority) if pod.priority else ""}
-            yield "kube_pod_resource_request", place | priority, float(pod.gpus)
     if pod.going <= at:
         yield "kube_pod_deletion_timestamp", who, pod.until
         if pod.preempted:
             yield "kube_pod_status_reason", who | {"reason": "PreemptionByScheduler"}, 1.0
+
+
+def _of_scheduler(pod: MadePod, node: str) -> Iterator[tuple[str, Json, float]]:
+    amounts = {"cpu": max(pod.cpu, pod.init_cpu), "memory": float(pod.memory), "nvidia.com/gpu": float(pod.gpus)}
+    units = {"cpu": "cores", "memory": "bytes", "nvidia.com/gpu": "integer"}
+    for resource, value in amounts.items():
+        if value:
+            place = {"namespace": pod.namespace, "pod": pod.name, "resource": resource, "unit": units[resource]}
+            said = {"node": node, "scheduler": "default-scheduler", "priority": f"{pod.priority or ''}"}
+            yield "kube_pod_resource_request", place | said, value
 
 
 def openmetrics(
@@ -228,7 +237,7 @@ def openmetrics(
 def told(cluster: MadeCluster) -> Story:
     """The same history, each change when it happened."""
     found = sorted(_told(cluster), key=lambda one: one[0])
-    begin, latest = cluster.begin, {}
+    begin, latest = cluster.begin, dict[tuple[str, str], Change]()
     later = []
     for at, _, kind, body, deleted in found:
         change = Change(max(at, begin), kind, kind.decode(encode(body)), deleted)
@@ -279,25 +288,34 @@ def _told(cluster: MadeCluster) -> Iterator[Told]:
 
 
 def _node_body(node: MadeNode, at: float) -> Json:
-    ready = _state(node.ready, at)
     since = rfc3339(_since(node.ready, at))
-    amounts = {"cpu": f"{node.cpu}", "memory": "32Gi", "pods": "110"} | ({"nvidia.com/gpu": f"{node.gpus}"} if node.gpus else {})
+    ready = {"type": "Ready", "status": str(_state(node.ready, at)), "lastTransitionTime": since}
+    amounts = {"cpu": f"{node.cpu}", "memory": "32Gi", "pods": "110"} | (
+        {"nvidia.com/gpu": f"{node.gpus}"} if node.gpus else {}
+    )
     taints = [dict(zip(("key", "value", "effect"), node.taint, strict=True))] if node.taint else []
     labels = {"topology.kubernetes.io/zone": node.zone}
     return {
         "metadata": {"name": node.name, "uid": f"{node.name}-{node.created}", "labels": labels},
         "spec": {"unschedulable": node.cordoned[0] <= at < node.cordoned[1], "taints": taints},
         "status": {
-            "allocatable": amounts, "conditions": [{"type": "Ready", "status": str(ready), "lastTransitionTime": since}],
+            "allocatable": amounts,
+            "conditions": [ready],
         },
-    }  # fmt: skip
+    }
 
 
 API = {"Job": "batch/v1", "CronJob": "batch/v1"}
 
 
 def _reference(kind: str, name: str) -> Json:
-    return {"apiVersion": API.get(kind, "apps/v1"), "kind": kind, "name": name, "uid": f"{kind}-{name}", "controller": True}
+    return {
+        "apiVersion": API.get(kind, "apps/v1"),
+        "kind": kind,
+        "name": name,
+        "uid": f"{kind}-{name}",
+        "controller": True,
+    }
 
 
 def _controller_body(kind: str, name: str, spec: Json, owner: tuple[str, str] | None = None) -> Json:
@@ -308,14 +326,19 @@ def _controller_body(kind: str, name: str, spec: Json, owner: tuple[str, str] | 
 
 
 def _pod_body(pod: MadePod, at: float) -> Json:
-    asked: Json = {"cpu": f"{pod.cpu}", "memory": f"{pod.memory}"} | ({"nvidia.com/gpu": f"{pod.gpus}"} if pod.gpus else {})
+    asked: Json = {"cpu": f"{pod.cpu}", "memory": f"{pod.memory}"} | (
+        {"nvidia.com/gpu": f"{pod.gpus}"} if pod.gpus else {}
+    )
     metadata: Json = {
         "name": pod.name, "namespace": pod.namespace, "uid": pod.uid, "creationTimestamp": rfc3339(int(pod.created)),
         "labels": {"app": pod.name.split("-")[0]},
     }  # fmt: skip
     if pod.owner is not None:
         metadata["ownerReferences"] = [_reference(*pod.owner)]
-    spec: Json = {"schedulerName": "default-scheduler", "containers": [{"name": "main", "resources": {"requests": asked}}]}
+    spec: Json = {
+        "schedulerName": "default-scheduler",
+        "containers": [{"name": "main", "resources": {"requests": asked}}],
+    }
     if pod.init_cpu:
         spec["initContainers"] = [{"name": "setup", "resources": {"requests": {"cpu": f"{pod.init_cpu}"}}}]
     if pod.tolerates is not None:
@@ -330,7 +353,10 @@ def _pod_body(pod: MadePod, at: float) -> Json:
         if [one for one in pod.ready if one[0] <= at]:
             ready, since = str(_state(pod.ready, at)), rfc3339(int(_since(pod.ready, at)))
             more = {} if ready == "True" else {"reason": "ContainersNotReady"}
-            both = [{"type": one, "status": ready, "lastTransitionTime": since} | more for one in ("ContainersReady", "Ready")]
+            both = [
+                {"type": one, "status": ready, "lastTransitionTime": since} | more
+                for one in ("ContainersReady", "Ready")
+            ]
             status["conditions"] += both
     if pod.over <= at:
         status |= {"phase": pod.phase, "conditions": [{"type": "Ready", "status": "False"}]}
@@ -354,7 +380,7 @@ class Maker:
     def pod(self, name: str, owner: tuple[str, str] | None, created: float, node: str, **more: Any) -> MadePod:
         """A pod that waits for seconds, and starts for some."""
         begin, chance = self.cluster.begin, self._chance
-        uid = f"{chance.getrandbits(32):08x}-{chance.getrandbits(16):04x}-4{chance.getrandbits(12):03x}-8000-{len(self.cluster.pods):012x}"
+        uid = f"{chance.getrandbits(32):08x}-{chance.getrandbits(16):04x}-4000-8000-{len(self.cluster.pods):012x}"
         wait, start = more.pop("wait", chance.randint(1, 9)), more.pop("start", chance.randint(4, 40))
         pod = MadePod(uid, name, owner, begin + created)
         for key, value in more.items():
@@ -397,7 +423,9 @@ def small(begin: float) -> MadeCluster:
         MadeWish("Deployment", "api", [(begin + 1204, 2)], gone=begin + 6605),
         MadeWish("StatefulSet", "db", [(old, 2)]),
     ]
-    pods = [made.pod(f"web-5d8f-{n}", web, -86_000 + n, f"n{n % 4}", priority=5, priority_class="high") for n in range(4)]
+    pods = [
+        made.pod(f"web-5d8f-{n}", web, -86_000 + n, f"n{n % 4}", priority=5, priority_class="high") for n in range(4)
+    ]
     made.unready(pods[0], 1500, 1733)
     made.unready(pods[1], 2441, 2800)  # its node is lost
     made.pod("web-5d8f-4", web, 2713, "n5", priority=5, priority_class="high", going=6004)

@@ -7,10 +7,12 @@ the second; what only changes of samples show is put in the middle between two o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator
+import shutil
+import weakref
+from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.timestamps import rfc3339
@@ -18,7 +20,7 @@ from slacktide.past.prometheus_client import access
 from slacktide.past.prometheus_fetch import Fetched, fetch
 from slacktide.past.prometheus_names import GIVES, matchers
 from slacktide.past.prometheus_telling import Teller
-from slacktide.past.story import Change, Findings, Story
+from slacktide.past.story import Findings, Story
 
 HOURS = 6.0
 """Of series that are asked for at once."""
@@ -45,26 +47,25 @@ def story(
     if not begin < end:
         raise InputError([Problem(where.shown, 0, "--from, --to", f"{begin:.0f}, {end:.0f}", "an end after it begins")])
     findings, wanted = Findings(), matchers(match)
-    aside = TemporaryDirectory(prefix="slacktide-past-") if folder is None else None
-    place = Path(aside.name) if aside is not None else folder
-    assert place is not None  # noqa: S101  # for the type checker: one of both is there
+    place = folder or Path(mkdtemp(prefix="slacktide-past-"))
 
     def fetched() -> Fetched:
         return asyncio.run(fetch(where, wanted, begin, end, place, findings, hours=hours, interval=interval, say=say))
 
-    with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own in this thread
-        found = pool.submit(fetched).result()
+    try:
+        with ThreadPoolExecutor(1) as pool:  # a notebook has a loop of its own in this thread
+            found = pool.submit(fetched).result()
+    except BaseException:
+        if folder is None:
+            shutil.rmtree(place, ignore_errors=True)
+        raise
     if found.plan.begin > begin + 2 * found.plan.interval + (end - begin) / 1000:
         findings.note(f"there are samples from {rfc3339(found.plan.begin)} on only")
     _note_missing(found, findings, restricted=any(label.endswith("namespace") for label, _ in wanted))
     teller = Teller(found, findings)
-
-    def changes() -> Iterator[Change]:
-        yield from teller.changes()
-        if aside is not None:
-            aside.cleanup()
-
-    return Story(where.shown, found.plan.begin, teller.beginning(), changes(), findings, until=found.plan.end)
+    if folder is None:  # once the story is told, or nobody wants it any more
+        weakref.finalize(teller, shutil.rmtree, place, ignore_errors=True)
+    return Story(where.shown, found.plan.begin, teller.beginning(), teller.changes(), findings, until=found.plan.end)
 
 
 def _note_missing(found: Fetched, findings: Findings, *, restricted: bool) -> None:

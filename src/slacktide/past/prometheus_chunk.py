@@ -33,6 +33,8 @@ NODES: dict[str, tuple[tuple[str, ...], str]] = {
 }
 Moment = tuple[list[str], float, float | None]
 """A label set, from when on, and which value; None: it is not there any more."""
+Turn = tuple[list[str], float, float | None, float | None]
+"""The same, and the value before."""
 
 
 class Chunk(msgspec.Struct):
@@ -88,6 +90,7 @@ class Asker:
         self.alive: list[float] = []
         """When somebody scraped kube-state-metrics, of the steps."""
         self.span = f"{round(end - begin)}s"
+        self.since = f"{round(end - begin + interval)}s"  # with the sample before
         # Of what ended without a word, as its scraper did, the last sample is shown for five minutes.
         self.longer = f"{round(end - begin) + LOOKBACK}s"
 
@@ -99,9 +102,12 @@ class Asker:
         """When the sample was taken that a step shows."""
         return step - self.late
 
-    def best(self, metric: str, labels: Sequence[str], *more: str, over: str = "last_over_time") -> str:
-        """The values of a series in the chunk, by label."""
-        return f"{self.names.by(metric, labels)}({over}({self.names.select(metric, *more)}[{self.span}]))"
+    def best(
+        self, metric: str, labels: Sequence[str], *more: str, over: str = "last_over_time", longer: bool = False
+    ) -> str:
+        """The values of a series in the chunk, by label; ``longer``: also a little before, of what ended in it."""
+        span = self.longer if longer else self.since if over == "changes" else self.span
+        return f"{self.names.by(metric, labels)}({over}({self.names.select(metric, *more)}[{span}]))"
 
     def now(self, metric: str, labels: Sequence[str], *more: str, before: bool = False) -> str:
         """Its values at the end, or at the beginning."""
@@ -140,12 +146,14 @@ class Asker:
 
     async def last(
         self, things: Collection[str], metric: str, label: str, labels: Sequence[str], *more: str,
-        over: str = "last_over_time",
+        over: str = "last_over_time", longer: bool = False,
     ) -> list[tuple[list[str], float]]:  # fmt: skip
         """What a series said of things in the chunk, last."""
-        return await self.of(
-            things, metric, label, lambda among: self.best(metric, labels, *more, among, over=over), labels
-        )
+
+        def query(among: str) -> str:
+            return self.best(metric, labels, *more, among, over=over, longer=longer)
+
+        return await self.of(things, metric, label, query, labels)
 
     def steps(self, begin: float, end: float) -> Iterator[tuple[float, float]]:
         """Ranges of steps that are answered at once."""
@@ -154,21 +162,23 @@ class Asker:
             yield begin, min(end, begin + longest)
             begin += longest + self.interval
 
-    async def moments(self, metric: str, labels: Sequence[str], *more: str) -> list[Moment]:
-        """What changed of a series: which label sets came, went, or have another value, from when on."""
+    async def moments(self, metric: str, labels: Sequence[str], *more: str, anew: Collection[str] = ()) -> list[Turn]:
+        """What changed of a series: which label sets came, went, or have another value, from when on. Of what was made
+        ``anew``, by its first label, all that there is: its series may have come back as they were."""
         if not self.names.has(metric):
             return []
-        found: list[Moment] = []
+        found: list[Turn] = []
         if self.first:
             at_begin = self.now(metric, labels, *more)
             answer = await self.client.instant(at_begin, self.begin)
-            found += [(key, self.begin, value) for key, value in _rows(answer, self.names, metric, labels)]
+            found += [(key, self.begin, value, None) for key, value in _rows(answer, self.names, metric, labels)]
         now, before = self.now(metric, labels, *more), self.now(metric, labels, *more, before=True)
         which = (
             f"({self.best(metric, labels, *more)} unless {before}) or ({before} unless {now}) or "
             f"({self.best(metric, labels, *more, over='changes')} > 0)"
         )
         keys = {tuple(key) for key, _ in await self.rows(which, metric, labels)}
+        keys.update(tuple(key) for key, _ in await self.last(anew, metric, labels[0], labels, *more))
         for some in _batches(sorted({one[0] for one in keys})):
             among = self.names.among(metric, labels[0], some)
             series: dict[tuple[str, ...], dict[float, float]] = {}
@@ -182,12 +192,12 @@ class Asker:
                 found += self._changes(list(key), series[key])
         return found
 
-    def _changes(self, key: list[str], values: dict[float, float]) -> Iterator[Moment]:
+    def _changes(self, key: list[str], values: dict[float, float]) -> Iterator[Turn]:
         last = values.get(self.begin)
         for step in self.alive:
             value = values.get(step)
             if value != last:
-                yield key, step, value
+                yield key, step, value, last
                 last = value
 
 
@@ -250,24 +260,34 @@ async def _prefixed(ask: Asker, uids: Collection[str], metric: str, prefix: str)
     return {key[0]: {name: value for name, value in zip(names, key[1:], strict=True) if value} for key, _ in rows}
 
 
+UID = ("uid",)
+
+
 async def first_samples(ask: Asker, metric: str, uids: Collection[str], *more: str) -> list[tuple[str, float]]:
     """When series of these pods were sampled first in the chunk."""
-    return await _samples(ask, metric, uids, "min", more)
+    return [(key[0], at) for key, at in await samples(ask, metric, uids, UID, "min", *more)]
 
 
 async def last_samples(ask: Asker, metric: str, uids: Collection[str], *more: str) -> list[tuple[str, float]]:
     """When they were sampled last."""
-    return await _samples(ask, metric, uids, "max", more)
+    return [(key[0], at) for key, at in await samples(ask, metric, uids, UID, "max", *more)]
 
 
-async def _samples(
-    ask: Asker, metric: str, uids: Collection[str], how: str, more: Iterable[str]
-) -> list[tuple[str, float]]:
+async def samples(
+    ask: Asker, metric: str, things: Collection[str], labels: Sequence[str], how: str, *more: str, value: str = ""
+) -> list[tuple[list[str], float]]:
+    """When series, of which the first label names these things, were sampled first (min) or last (max) in the chunk,
+    with this ``value``."""
+    by = ask.names.by(metric, labels, how)
+
     def query(among: str) -> str:
         select = ask.names.select(metric, *more, among)
-        return f"{how} by(uid)({how}_over_time(timestamp({select})[{ask.longer}:{ask.interval:g}s]))"
+        sampled = f"timestamp({select})"
+        if value:  # without its own instant: that of the step that shows it
+            sampled = f"(timestamp({ask.names.by(metric, labels)}({select}) == {value}) - {ask.late:g})"
+        return f"{by}({how}_over_time({sampled}[{ask.longer}:{ask.interval:g}s]))"
 
-    return [(key[0], value) for key, value in await ask.of(uids, metric, "uid", query, ("uid",))]
+    return await ask.of(things, metric, labels[0], query, labels)
 
 
 async def readiness(ask: Asker, chunk: Chunk) -> None:
@@ -323,13 +343,15 @@ async def endings(ask: Asker, chunk: Chunk) -> None:
         for uid, seen in await first_samples(ask, going, until):
             grace = 30.0  # what Kubernetes gives where nobody says another
             chunk.going.append((uid, min(seen, max(seen - ask.interval, until[uid] - grace)), until[uid]))
-    for uid in left & until.keys():  # the kubelet may be done before its time is over, not after
-        chunk.gone[uid] = min(max(until[uid], chunk.gone[uid] - half), chunk.gone[uid] + half)
+    for (uid,), at in await ask.last(
+        left, going, "uid", UID, longer=True
+    ):  # between two samples it is the likely instant
+        chunk.gone[uid] = min(max(at, chunk.gone[uid] - half), chunk.gone[uid] + half)
     await _completed(ask, chunk, left)
     asked = left.union(until, (one[0] for one in chunk.final))
     reasons: dict[str, str] = {}
     metric, labels = "kube_pod_status_reason", ("uid", "reason")
-    for key, value in await ask.last(asked, metric, "uid", labels, over="max_over_time"):
+    for key, value in await ask.last(asked, metric, "uid", labels, over="max_over_time", longer=True):
         if value and key[1] == BY_SCHEDULER:
             chunk.preempted.append(key[0])
         elif value:
@@ -345,17 +367,13 @@ async def _completed(ask: Asker, chunk: Chunk, left: Collection[str]) -> None:
     if not ask.first:
         now += f" unless on(uid) ({ask.now(metric, labels, FINAL, before=True)} == 1)"
     over = {key[0]: key[1] for key, _ in await ask.rows(now, metric, labels)}
-    found = await ask.last(left, metric, "uid", labels, FINAL, over="max_over_time")
+    found = await ask.last(left, metric, "uid", labels, FINAL, over="max_over_time", longer=True)
     over |= {key[0]: key[1] for key, value in found if value}
-    times = {key[0]: value for key, value in await ask.last(over, "kube_pod_completion_time", "uid", ("uid",))}
+    times = {key[0]: value for key, value in await ask.last(over, "kube_pod_completion_time", "uid", UID, longer=True)}
     missing = [uid for uid in over if uid not in times]
 
-    def ended(among: str) -> str:
-        select = ask.names.select(metric, FINAL, among)
-        return f"min by(uid)(min_over_time(timestamp(max by(uid)({select}) == 1)[{ask.span}:{ask.interval:g}s]))"
-
-    for key, step in await ask.of(missing, metric, "uid", ended, ("uid",)):
-        times[key[0]] = ask.middle(step)
+    for key, at in await samples(ask, metric, missing, UID, "min", FINAL, value="1"):
+        times[key[0]] = at - ask.interval / 2
     chunk.final = [(uid, phase, times.get(uid, ask.end), "") for uid, phase in over.items()]
 
 

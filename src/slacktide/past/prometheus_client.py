@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
+from base64 import b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -115,6 +116,8 @@ class Client:
         where, headers = self._where, {}
         if where.token:
             headers["Authorization"] = f"Bearer {where.token}"
+        elif where.user:
+            headers["Authorization"] = f"Basic {b64encode(f'{where.user}:{where.password}'.encode()).decode()}"
         if where.tenant:
             headers["X-Scope-OrgID"] = where.tenant
         connector: aiohttp.TCPConnector | None = None
@@ -127,7 +130,6 @@ class Client:
         self._session = aiohttp.ClientSession(
             connector=connector,
             headers=headers,
-            auth=aiohttp.BasicAuth(where.user, where.password, "utf-8") if where.user else None,
             timeout=aiohttp.ClientTimeout(total=where.timeout, sock_connect=10.0),
             trust_env=True,
         )

@@ -91,7 +91,10 @@ async def fetch(
     async with Client(where, findings) as client:
         plan = _planned(folder, key, begin, end, hours * 3600.0)
         if plan is None:
-            plan = await _plan(client, where, Names(match), key, begin, end, interval)
+            try:
+                plan = await _plan(client, where, Names(match), key, begin, end, interval)
+            except TooMuchError as problem:
+                raise _too_much(client, problem) from None
             write_whole(folder / PLAN, msgspec.json.encode(plan))
         elif (plan.begin, plan.end) != (begin, end):
             findings.note(f"goes on with what was fetched into {folder} before; remove that folder to begin anew")
@@ -114,6 +117,12 @@ def _planned(folder: Path, key: str, begin: float, end: float, chunk: float) -> 
         Problem(str(folder), 0, "", "what was fetched from another server, with another --match or of another time",
                 "an empty folder: remove it, or name another")
     ])  # fmt: skip
+
+
+def _too_much(client: Client, problem: TooMuchError) -> InputError:
+    limits = "--query.max-samples, --query.timeout"
+    expected = f"an answer for some minutes at least: restrict it by --match, or raise the server's limits ({limits})"
+    return InputError([Problem(client.shown, 0, "", problem.said, expected)])
 
 
 async def _plan(
@@ -191,10 +200,7 @@ async def _all(
         except TooMuchError as problem:
             steps = round((end - begin) / plan.interval)
             if steps <= SHORTEST_STEPS:
-                raise InputError([
-                    Problem(client.shown, 0, "", problem.said, "an answer for some minutes at least: restrict it by "
-                            "--match, or raise the server's limits (--query.max-samples, --query.timeout)")
-                ]) from None  # fmt: skip
+                raise _too_much(client, problem) from None
             reach = size = math.ceil(steps / 2) * plan.interval
             say(f"too much at once: {problem.said}; from here on {size / 3600:.2g} h at a time")
             continue

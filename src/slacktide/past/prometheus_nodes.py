@@ -56,7 +56,7 @@ class Nodes:
 
     def _as_created(self, births: list[float], at: float) -> float:
         """What a node has when it is seen first it has had since it was created."""
-        return next((one for one in births if one <= at <= one + 2 * self._interval), at)
+        return next((one for one in births if abs(at - one) <= 2 * self._interval), at)
 
     def _changed(self, name: str, updates: list[Update]) -> Callable[[float], Told]:
         def deed(at: float) -> Told:
@@ -75,9 +75,11 @@ class Nodes:
             if one is not None and one.created != value:
                 del self.states[name]
                 yield objects.NODE, one.built(), True
-                one = None
-            if one is None and value is not None:
-                self._new(name, value)
+            if value is not None and (one is None or one.created != value):
+                new = self._new(name, value)
+                if one is not None:  # made anew between two scrapes: what else is new comes as a change
+                    new.allocatable, new.labels, new.taints = one.allocatable, one.labels, one.taints
+                    new.ready, new.ready_at = one.ready, value
             return
         if one is None and not self._dated and metric == HAS and value is not None:
             one = self._new(name, at)

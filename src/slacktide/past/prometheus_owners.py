@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from slacktide.past.prometheus_chunk import NODES, WISHES, Asker, Chunk, Moment
+from slacktide.past.prometheus_chunk import NODES, WISHES, Asker, Chunk, Turn, samples
 
 CONTROLLED = 'owner_is_controller="true"'
 VICTIMS = "scheduler_preemption_victims_sum"
@@ -13,14 +13,17 @@ BUDGETS = "kube_poddisruptionbudget_created"
 
 async def nodes(ask: Asker, chunk: Chunk) -> None:
     """What became of nodes."""
+    anew: set[str] = set()
     for metric, (labels, more) in NODES.items():
-        found = await ask.moments(metric, labels, more)
-        chunk.nodes[metric] = [(key, _when(ask, at), value) for key, at, value in found]
+        found = await ask.moments(metric, labels, more, anew=anew)
+        chunk.nodes[metric] = [(key, _when(ask, at), value) for key, at, value, _ in found]
+        if metric == "kube_node_created":
+            anew = {key[0] for key, at, value, _ in found if value is not None and at > ask.begin}
     metric = "kube_node_labels"
     if ask.names.has(metric):
         named = await ask.client.labels(ask.names.select(metric), ask.begin, ask.end)
         labels = ("node", *sorted(one for one in named if one.startswith("label_")))
-        for key, at, value in await ask.moments(metric, labels):
+        for key, at, value, _ in await ask.moments(metric, labels, anew=anew):
             if value is not None:
                 chunk.node_labels.append(({"node": key[0]} | _said(labels[1:], key[1:]), _when(ask, at)))
 
@@ -45,21 +48,22 @@ async def controllers(ask: Asker, chunk: Chunk) -> None:
     found = await ask.last(jobs, metric, "job_name", labels)
     chunk.parallel = [(key[0], key[1], value) for key, value in found]
     for kind, (series, label, created) in WISHES.items():
-        moments = await ask.moments(series, ("namespace", label))
-        since = await _since(ask, created, label, moments)
-        before: dict[tuple[str, ...], float] = {}
-        for key, step, value in moments:
-            at = step if step == ask.begin else _wished(ask, step, before.get(tuple(key)), value, since.get(tuple(key)))
-            chunk.wishes.append((kind, key[0], key[1], at, value))
-            before[tuple(key)] = value or 0.0
+        both, again = (label, "namespace"), set[str]()
+        if ask.names.has(created):
+            query = f"{ask.best(created, both, over='changes')} > 0"
+            again = {key[0] for key, _ in await ask.rows(query, created, both)}
+        moments = await ask.moments(series, both, anew=again)
+        since = await _since(ask, created, both, moments)
+        for key, step, value, before in moments:
+            at = step if step == ask.begin else _wished(ask, step, before, value, since.get(tuple(key)))
+            chunk.wishes.append((kind, key[1], key[0], at, value))
     await _jobs_over(ask, chunk)
     await counts(ask, chunk)
 
 
-async def _since(ask: Asker, metric: str, label: str, moments: list[Moment]) -> dict[tuple[str, ...], float]:
-    names = {key[1] for key, step, value in moments if value is not None and step != ask.begin}
-    labels = ("namespace", label)
-    found = await ask.last(names, metric, label, labels)
+async def _since(ask: Asker, metric: str, labels: tuple[str, str], moments: list[Turn]) -> dict[tuple[str, ...], float]:
+    names = {key[0] for key, step, value, _ in moments if value is not None and step != ask.begin}
+    found = await ask.last(names, metric, labels[0], labels)
     return {tuple(key): value for key, value in found}
 
 
@@ -79,22 +83,26 @@ async def _owners(ask: Asker, metric: str, label: str, names: Collection[str]) -
 
 
 async def _jobs_over(ask: Asker, chunk: Chunk) -> None:
-    labels = ("namespace", "job_name")
+    labels, half = ("job_name", "namespace"), ask.interval / 2
     done = "kube_job_status_completion_time"
     if ask.names.has(done):
         found = await ask.rows(ask.new(done, labels, labels), done, labels)
-        chunk.jobs_over += [(key[0], key[1], at, True) for key, at in found]
+        chunk.jobs_over += [(key[1], key[0], at, True) for key, at in found]
     failed, true = "kube_job_failed", 'condition="true"'
     if ask.names.has(failed):
         query = f"{ask.now(failed, labels, true)} == 1"
         if not ask.first:
             query = f"({query}) unless ({ask.now(failed, labels, true, before=True)} == 1)"
         found = await ask.rows(query, failed, labels)
-        chunk.jobs_over += [(key[0], key[1], ask.end, False) for key, _ in found]
+        found = await samples(ask, failed, {key[0] for key, _ in found}, labels, "min", true, value="1")
+        chunk.jobs_over += [(key[1], key[0], at - half, False) for key, at in found]
     created = "kube_job_created"
     if ask.names.has(created):
-        query = f"{ask.best(created, labels)} unless {ask.now(created, labels)}"
-        chunk.jobs_gone = [(key[0], key[1], ask.end) for key, _ in await ask.rows(query, created, labels)]
+        was = f"{ask.best(created, labels)} or {ask.now(created, labels, before=True)}"
+        query = f"({was}) unless {ask.now(created, labels)}"
+        left = {tuple(key) for key, _ in await ask.rows(query, created, labels)}
+        found = await samples(ask, created, {one[0] for one in left}, labels, "max")
+        chunk.jobs_gone = [(key[1], key[0], at + half) for key, at in found if tuple(key) in left]
 
 
 async def counts(ask: Asker, chunk: Chunk) -> None:
