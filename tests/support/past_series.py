@@ -368,6 +368,57 @@ def _pod_body(pod: MadePod, at: float) -> Json:
     return {"metadata": metadata, "spec": spec, "status": status}
 
 
+# -- as kubectl prints it ----------------------------------------------------------------------------------------------
+
+
+def printed(cluster: MadeCluster) -> Json:
+    """What ``kubectl get pods,nodes,deployments,... -A -o json`` prints at the end."""
+    there: dict[tuple[str, str], Json] = {}
+    for at, _, kind, body, deleted in sorted(_told(cluster), key=lambda one: one[:2]):
+        key = kind.kind, body["metadata"]["uid"]
+        if at <= cluster.end:
+            there[key] = {"apiVersion": kind.api_version, "kind": kind.kind} | body
+            if deleted:
+                del there[key]
+    return {"apiVersion": "v1", "kind": "List", "items": list(there.values())}
+
+
+def events(cluster: MadeCluster) -> Json:
+    """What ``kubectl get events -A -o json`` prints, where they are kept since the beginning."""
+    items: list[Json] = []
+
+    def say(at: float, reason: str, message: str, kind: str, name: str, uid: str, *, micro: bool = False) -> None:
+        about = {"kind": kind, "namespace": "shop", "name": name, "uid": uid, "apiVersion": API.get(kind, "apps/v1")}
+        whole = rfc3339(int(at))
+        times = {"eventTime": rfc3339(at)} if micro else {"firstTimestamp": whole, "lastTimestamp": whole}
+        if cluster.begin <= at <= cluster.end:
+            items.append({"involvedObject": about, "reason": reason, "message": message} | times)
+
+    for pod in cluster.pods:
+        if pod.owner is not None:
+            kind, owner = pod.owner
+            say(pod.created, "SuccessfulCreate", f"Created pod: {pod.name}", kind, owner, f"{kind}-{owner}")
+        if pod.bound < NEVER:
+            text = f"Successfully assigned shop/{pod.name} to {pod.node}"
+            say(pod.bound, "Scheduled", text, "Pod", pod.name, pod.uid, micro=True)
+            say(pod.ready[1][0], "Started", "Started container main", "Pod", pod.name, pod.uid)
+        if pod.preempted:
+            text = "Preempted by pod 0badc0de on node n0"
+            say(pod.going, "Preempted", text, "Pod", pod.name, pod.uid, micro=True)
+        if pod.going < NEVER:
+            say(pod.going, "Killing", "Stopping container main", "Pod", pod.name, pod.uid)
+    for node in cluster.nodes:
+        for at, ready in node.ready[1:]:
+            said = "NodeReady" if ready else "NodeNotReady"
+            say(at, said, f"Node {node.name} status is now: {said}", "Node", node.name, node.name)
+    for wish in cluster.wishes:
+        for (_, before), (at, after) in zip(wish.values, wish.values[1:], strict=False):
+            way = "up" if after > before else "down"
+            text = f"Scaled {way} replica set {wish.name}-5d8f to {after} from {before}"
+            say(at, "ScalingReplicaSet", text, wish.kind, wish.name, f"{wish.kind}-{wish.name}")
+    return {"apiVersion": "v1", "kind": "List", "items": items}
+
+
 # -- a history ---------------------------------------------------------------------------------------------------------
 
 
