@@ -53,7 +53,7 @@ class Server:
         return prometheus.story(self.url, self.cluster.begin, self.cluster.end, **more)
 
 
-def serve(folder: Path, cluster: MadeCluster, **how: Any) -> Generator[Server, None, None]:
+def serve(folder: Path, cluster: MadeCluster, lookback: str = "35s", **how: Any) -> Generator[Server, None, None]:
     text, data = folder / "history.om", folder / "data"
     with text.open("w") as file:
         file.writelines(openmetrics(cluster, INTERVAL, PHASE, **how))
@@ -68,7 +68,7 @@ def serve(folder: Path, cluster: MadeCluster, **how: Any) -> Generator[Server, N
     # Blocks that were made of text have no marks of where series end: the shortest lookback stands for them.
     command = [
         str(PROMETHEUS), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
-        "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--query.lookback-delta=35s",
+        "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", f"--query.lookback-delta={lookback}",
         "--web.route-prefix=/prom",
     ]  # fmt: skip
     with (folder / "server.log").open("w") as log:
@@ -200,6 +200,15 @@ def starts(line: str) -> float:
     return unix_seconds(found[1])
 
 
+def test_the_last_hours_are_others_a_moment_later_and_gone_on_with(server: Server, tmp_path: Path) -> None:
+    first = lines(server.story(folder=tmp_path))
+    asked = len(server.log.read_text().splitlines())
+    later = prometheus.story(server.url, BEGIN + 400, BEGIN + 9400, hours=0.5, folder=tmp_path)
+    assert lines(later) == first
+    assert len(server.log.read_text().splitlines()) == asked
+    assert any("goes on with what was fetched" in note for note in later.findings.notes)
+
+
 def test_what_was_fetched_for_another_question_is_not_mixed_in(server: Server, tmp_path: Path) -> None:
     server.story(folder=tmp_path / "fetched")
     with pytest.raises(InputError, match=r"fetched: found 'what was fetched from another server.*an empty folder"):
@@ -324,6 +333,16 @@ def test_nobody_ends_because_nobody_scraped(serves: Any, truth: tuple[Path, Past
         assert of[one.full_name].seconds == pytest.approx(one.seconds, abs=late * one.instances)
     assert any("was not scraped from" in note for note in past.notes)
     assert [row["created"] for row in pods(tmp_path / "out")] == [row["created"] for row in pods(truth[0])]
+
+
+def test_what_ended_without_a_mark_ended_after_its_last_sample(
+    serves: Any, truth: tuple[Path, Past], tmp_path: Path
+) -> None:
+    past = write(serves(lookback="5m").story(), tmp_path / "out")
+    of = {one.full_name: one for one in past.workloads}
+    for one in truth[1].workloads:
+        assert of[one.full_name].instances == one.instances
+        assert of[one.full_name].seconds == pytest.approx(one.seconds, abs=INTERVAL * one.instances + 1)
 
 
 def test_of_two_clusters_one_must_be_named(serves: Any) -> None:

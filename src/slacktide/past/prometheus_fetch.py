@@ -12,8 +12,9 @@ from pathlib import Path
 import msgspec
 
 from slacktide.errors import InputError, OutputError, Problem
-from slacktide.past import prometheus_chunk, prometheus_owners
-from slacktide.past.prometheus_chunk import INFO, NODES, WISHES, Asker, Chunk
+from slacktide.past import prometheus_owners, prometheus_pods
+from slacktide.past.prometheus_asker import LONGEST_RANGE, Asker
+from slacktide.past.prometheus_chunk import INFO, NODES, WISHES, Chunk
 from slacktide.past.prometheus_client import Access, Client, TooMuchError
 from slacktide.past.prometheus_names import GIVES, NEEDED, OF_SCHEDULER, REQUESTS, Names, scraped
 from slacktide.past.story import Findings
@@ -220,7 +221,7 @@ async def _chunk(client: Client, names: Names, plan: Plan, begin: float, end: fl
     alive: list[float] = []
     at = begin + step
     while at <= end:
-        upto = min(end, at + step * prometheus_chunk.LONGEST_RANGE)
+        upto = min(end, at + step * LONGEST_RANGE)
         for one in await client.range(f"count({pulse})", at, upto, step):
             alive += [float(when) for when, _ in one.values]
         at = upto + step
@@ -232,9 +233,9 @@ async def _chunk(client: Client, names: Names, plan: Plan, begin: float, end: fl
     ask = Asker(client, names, begin, end, step, first=first, late=min(max(0.0, late), step))
     ask.alive = alive
     chunk = Chunk(begin, end, unseen=list(_gaps([begin, *alive], step)))
-    await prometheus_chunk.pods(ask, chunk)
-    await prometheus_chunk.readiness(ask, chunk)
-    await prometheus_chunk.endings(ask, chunk)
+    await prometheus_pods.pods(ask, chunk)
+    await prometheus_pods.readiness(ask, chunk)
+    await prometheus_pods.endings(ask, chunk)
     await prometheus_owners.controllers(ask, chunk)
     await prometheus_owners.nodes(ask, chunk)
     return chunk

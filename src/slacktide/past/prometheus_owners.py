@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from slacktide.past.prometheus_chunk import NODES, WISHES, Asker, Chunk, Turn, samples
+from slacktide.past.prometheus_asker import Asker, Turn, samples
+from slacktide.past.prometheus_chunk import NODES, WISHES, Chunk
 
 CONTROLLED = 'owner_is_controller="true"'
 VICTIMS = "scheduler_preemption_victims_sum"
