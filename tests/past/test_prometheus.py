@@ -68,8 +68,8 @@ def serve(folder: Path, cluster: MadeCluster, lookback: str = "35s", **how: Any)
     # Blocks that were made of text have no marks of where series end: the shortest lookback stands for them.
     command = [
         str(PROMETHEUS), f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={data}",
-        "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", f"--query.lookback-delta={lookback}",
-        "--web.route-prefix=/prom",
+        "--storage.tsdb.retention.time=100y", f"--web.listen-address=127.0.0.1:{port}", "--web.route-prefix=/prom",
+        f"--query.lookback-delta={lookback}",
     ]  # fmt: skip
     with (folder / "server.log").open("w") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log)

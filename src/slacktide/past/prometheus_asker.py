@@ -185,17 +185,20 @@ async def samples(
 
 
 def value_of(one: Series) -> float:
+    """Its value at the instant that was asked for."""
     return 0.0 if one.value is None else float(one.value[1])
 
 
 def rows_of(
     answer: Iterable[Series], names: Names, metric: str, labels: Sequence[str]
 ) -> list[tuple[list[str], float]]:
+    """An answer as the values of these labels, and the value."""
     called = [names.label(metric, one) for one in labels]
     return [([one.metric.get(label, "") for label in called], value_of(one)) for one in answer]
 
 
 def batches(things: Iterable[str]) -> Iterator[list[str]]:
+    """As many as are asked for at once."""
     listed = list(things)
     for first in range(0, len(listed), BATCH):
         yield listed[first : first + BATCH]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -234,11 +236,24 @@ async def _chunk(client: Client, names: Names, plan: Plan, begin: float, end: fl
     ask.alive = alive
     chunk = Chunk(begin, end, unseen=list(_gaps([begin, *alive], step)))
     await prometheus_pods.pods(ask, chunk)
-    await prometheus_pods.readiness(ask, chunk)
-    await prometheus_pods.endings(ask, chunk)
-    await prometheus_owners.controllers(ask, chunk)
-    await prometheus_owners.nodes(ask, chunk)
+    await _together(
+        prometheus_pods.readiness(ask, chunk),
+        prometheus_pods.endings(ask, chunk),
+        prometheus_owners.controllers(ask, chunk),
+        prometheus_owners.nodes(ask, chunk),
+    )
     return chunk
+
+
+async def _together(*parts: Coroutine[Any, Any, None]) -> None:
+    """All of them; where one fails the others need not go on."""
+    tasks = [asyncio.create_task(part) for part in parts]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _gaps(alive: Sequence[float], step: float) -> Iterator[tuple[float, float]]:
