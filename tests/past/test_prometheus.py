@@ -285,14 +285,17 @@ FEW = [
     "kube_pod_status_ready_time", "kube_pod_resource_request", "kube_deployment_spec_replicas",
     "kube_statefulset_replicas", "kube_node_status_condition", "kube_node_created", "kube_pod_labels",
     "kube_node_labels", "kube_pod_status_reason", "kube_pod_deletion_timestamp", "kube_pod_completion_time",
-    "scheduler_preemption_victims_sum", "kube_node_spec_taint",
+    "scheduler_preemption_victims_sum", "kube_node_spec_taint", "kube_job_created", "kube_job_status_completion_time",
 ]  # fmt: skip
 
 
 def test_with_few_series_what_can_be_known_is_and_what_cannot_is_said(
     serves: Any, truth: tuple[Path, Past], tmp_path: Path
 ) -> None:
-    past = write(serves(left_out=FEW).story(), tmp_path / "out")
+    server = serves(left_out=FEW)
+    gone = sorted({uid for _, kind, uid, deleted, _ in lines(server.story()) if deleted and kind == "Job"})
+    assert [uid.rpartition(":")[2] for uid in gone] == ["report-0", "report-1", "report-2", "report-3"]
+    past = write(server.story(), tmp_path / "out")
     of = {one.full_name: one for one in past.workloads}
     expected = {one.full_name: one for one in truth[1].workloads}
     assert set(of) == set(expected)  # owners are those that kube_pod_info names

@@ -25,9 +25,11 @@ Deed = Callable[[float], Told]
 
 @dataclass(slots=True)
 class _Pod:
-    """A pod that is there; ``early``: it was ready before it is known to be on its node; ``top`` is whose it is."""
+    """A pod that is there; ``early``: it was ready before it is known to be on its node; ``owner`` has made it, and
+    ``top`` is whose it is in the end."""
 
     pod: objects.Pod
+    owner: Key | None
     top: Key | None
     ready: bool = False
     early: bool = False
@@ -52,7 +54,9 @@ class Teller:
         self._wishes: dict[Key, float] = {}
         self._counted: dict[Key, int] = {}
         """How many pods those have of which nobody says how many are wanted."""
-        self._now = self._plan.begin
+        self._of_jobs: dict[Key, int] = {}
+        """How many of their pods are there."""
+        self._now = self._end = self._held_back = self._plan.begin
         self._preempted = 0
 
     def beginning(self) -> Iterator[Change]:
@@ -243,7 +247,9 @@ class Teller:
             if key is not None:
                 yield from self._ensure(key)
             top = None if key is None else self._top(key)
-            self._pods[uid] = _Pod(found, top)
+            self._pods[uid] = _Pod(found, key, top)
+            if key is not None and key[0] == "Job":
+                self._of_jobs[key] = self._of_jobs.get(key, 0) + 1
             yield from self._recount(top, 1)
             yield objects.POD, found, False
 
@@ -310,8 +316,20 @@ class Teller:
             if one is not None:
                 yield from self._left(one)
                 yield objects.POD, one.pod, True
+                yield from self._left_by(one.owner)
 
         return deed
+
+    def _left_by(self, key: Key | None) -> Told:
+        """A Job of which nobody says when it was deleted is gone with its last pod."""
+        if key not in self._of_jobs:
+            return
+        assert key is not None  # noqa: S101  # for the type checker: it is there
+        self._of_jobs[key] -= 1
+        if not self._of_jobs[key]:
+            del self._of_jobs[key]
+            if "kube_job_created" not in self._known_series:
+                yield from self._controller_gone(key)(0.0)
 
     def _left(self, one: _Pod) -> Told:
         if one.counts:
