@@ -138,6 +138,7 @@ class Growing(ServiceClasses):
         record = np.zeros(1, request_records.REQUEST)
         record["head"] = record["heap_at"] = -1
         record["weighed"] = -np.inf
+        record["stirred"] = self.tb["requests"]["stirred"][q]  # the one before may be among the stirred: once is enough
         self.tb["requests"][q : q + 1] = record
         self.tb["request_accounts"][q : q + 1] = np.zeros(1, window_records.ACCOUNT)
         self.tb["stretches"][q : q + 1] = np.zeros(1, window_records.STRETCH)
