@@ -326,6 +326,19 @@ def test_labels_that_prometheus_renamed_are_found(serves: Any, server: Server) -
     assert lines(renamed.story()) == lines(server.story())
 
 
+def test_pods_that_cannot_be_told_apart_are_refused(serves: Any) -> None:
+    with pytest.raises(InputError, match=r"kube_pod_info: found '.*created_by_name.*', expected the label uid"):
+        serves(rename={"uid": "pod_uid"}).story()
+
+
+def test_without_owners_each_pod_is_alone(serves: Any, tmp_path: Path) -> None:
+    kept = {"created_by_kind": "kind", "created_by_name": "name"}
+    past = write(serves(left_out=["kube_pod_owner"], rename=kept).story(), tmp_path / "out")
+    assert {one.kind for one in past.workloads} == {"Pod"}
+    assert len(past.workloads) == 22
+    assert any("each pod is a workload of its own" in note for note in past.notes)
+
+
 def test_nobody_ends_because_nobody_scraped(serves: Any, truth: tuple[Path, Past], tmp_path: Path) -> None:
     away = BEGIN + 7000, BEGIN + 7900  # also where a chunk ends
     past = write(serves(unseen=away).story(), tmp_path / "out")

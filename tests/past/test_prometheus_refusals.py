@@ -123,7 +123,7 @@ def test_a_server_that_takes_no_posts_is_asked_by_gets() -> None:
 
     with pytest.raises(InputError, match="expected samples of kube_pod_info"):
         asked(handler)
-    assert methods == ["GET values", "POST labels", "GET labels", "GET query_range"]
+    assert methods == ["GET values", "POST labels", "GET labels", "GET labels", "GET query_range"]
 
 
 @pytest.mark.parametrize(

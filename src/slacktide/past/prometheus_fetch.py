@@ -29,6 +29,8 @@ SHORTEST_STEPS = 4
 """A chunk of so many scrapes is not halved any more."""
 LOOK_STEPS = 1000
 FASTEST, SLOWEST = 5.0, 300.0
+ALIKE = 0.12
+"""Scrapes that seem to come every 31 seconds come every 30, but for those that failed."""
 USUAL = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Seconds between scrapes; beyond five minutes Prometheus does not show a sample any more."""
 READS = tuple(
@@ -136,9 +138,12 @@ async def _plan(
     found = await client.values("__name__", f'{{__name__=~"{which}"}}', begin, end)
     names.known = frozenset(found) & frozenset(READS)
     _refuse_missing(where, names)
-    for metric in (INFO, OF_SCHEDULER[0]):
+    for metric in (INFO, REQUESTS[0], OF_SCHEDULER[0]):
         if names.has(metric):
             labels = await client.labels(names.select(metric), begin, end)
+            if labels and metric not in OF_SCHEDULER and "uid" not in labels:
+                expected = "the label uid, by which pods of one name are told apart: look at metric_relabel_configs"
+                raise InputError([Problem(where.shown, 0, metric, ", ".join(labels), expected)])
             names.exported[scraped(metric)] = frozenset(one for one in labels if one.startswith("exported_"))
     pulse = _pulse(names)
     step = max(FASTEST, (end - begin) / LOOK_STEPS)
@@ -159,7 +164,8 @@ async def _plan(
         counted = await client.instant(f"max(count_over_time({pulse}[1h] offset 1s))", max(begin + 3600.0, times[-1]))
         samples = max((float(one.value[1]) for one in counted if one.value), default=1.0)
         span = min(3600.0, max(60.0, times[-1] - begin))
-        interval = min(USUAL, key=lambda one: abs(math.log(one * samples / span)))
+        interval = span / samples
+        interval = next((one for one in USUAL if abs(math.log(one / interval)) < ALIKE), math.floor(interval))
     interval = min(SLOWEST, max(FASTEST, float(round(interval))))
     begin, end = math.ceil(max(begin, times[0]) / interval) * interval, math.floor(end / interval) * interval
     exported = {key: sorted(one) for key, one in names.exported.items()}

@@ -57,7 +57,7 @@ class Teller:
         self._of_jobs: dict[Key, int] = {}
         """How many of their pods are there."""
         self._now = self._end = self._held_back = self._plan.begin
-        self._preempted = 0
+        self._preempted = self._owned = 0
 
     def beginning(self) -> Iterator[Change]:
         """What there was."""
@@ -221,6 +221,7 @@ class Teller:
             spec = asked.spec(uid, namespace, name, priority_class, host_network)
             found = made.pod(uid, namespace, name, created, asked.labels(uid), key, spec)
             self._findings.counts["pods"] += 1
+            self._owned += key is not None
             self._at(created, CREATED, self._created(uid, found, key))
         for uid, node, at in chunk.bound:
             self._at(at, BOUND, self._bound(uid, node))
@@ -345,6 +346,8 @@ class Teller:
                 f"kube-scheduler preempted {victims} pods; of {self._preempted} of them kube-state-metrics says which "
                 "they were: the others count as deleted by their owners"
             )
+        if not self._owned and "kube_pod_owner" not in self._known_series:
+            findings.note("no kube_pod_owner, and no created_by_kind: each pod is a workload of its own")
         if findings.counts["budgets"]:
             findings.note(
                 f"{findings.counts['budgets']} PodDisruptionBudgets are not used: kube-state-metrics does not say "
