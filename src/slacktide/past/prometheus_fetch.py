@@ -27,12 +27,12 @@ PLAN = "plan.json"
 INSTALL = "install kube-state-metrics 2 (Helm chart kube-state-metrics), and look at its --metric-denylist"
 SHORTEST_STEPS = 4
 """A chunk of so many scrapes is not halved any more."""
-LOOK_STEPS = 1000
+LOOK_STEPS, LOOKED_AT = 1000, 899
+"""Instants at which it is looked whether there is something; seconds in which samples are counted."""
 FASTEST, SLOWEST = 5.0, 300.0
-ALIKE = 0.12
-"""Scrapes that seem to come every 31 seconds come every 30, but for those that failed."""
-USUAL = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0)
 """Seconds between scrapes; beyond five minutes Prometheus does not show a sample any more."""
+USUAL, ALIKE = (5.0, 10.0, 15.0, 20.0, 30.0, 60.0, 120.0, 300.0), 0.12
+"""Scrapes that seem to come every 31 seconds come every 30, but for those that failed."""
 READS = tuple(
     dict.fromkeys((
         *GIVES, *NEEDED, *REQUESTS, *NODES, *OF_SCHEDULER, *(said[0] for said in WISHES.values()),
@@ -161,11 +161,11 @@ async def _plan(
             Problem(where.shown, 0, "cluster", ", ".join(some[:10]), f"one cluster: --match 'cluster=\"{some[-1]}\"'")
         ])  # fmt: skip
     if interval is None:
-        counted = await client.instant(f"max(count_over_time({pulse}[1h] offset 1s))", max(begin + 3600.0, times[-1]))
-        samples = max((float(one.value[1]) for one in counted if one.value), default=1.0)
-        span = min(3600.0, max(60.0, times[-1] - begin))
-        interval = span / samples
-        interval = next((one for one in USUAL if abs(math.log(one / interval)) < ALIKE), math.floor(interval))
+        # As often as in the best quarter of an hour: in others some failed.
+        counted = await client.range(f"max(count_over_time({pulse}[{LOOKED_AT}s]))", begin, end, max(step, LOOKED_AT))
+        samples = max((float(value) for one in counted for _, value in one.values), default=1.0)
+        interval = min(LOOKED_AT, max(60.0, end - begin)) / samples
+        interval = next((one for one in USUAL if abs(math.log(one / interval)) < ALIKE), max(1, math.floor(interval)))
     interval = min(SLOWEST, max(FASTEST, float(round(interval))))
     begin, end = math.ceil(max(begin, times[0]) / interval) * interval, math.floor(end / interval) * interval
     exported = {key: sorted(one) for key, one in names.exported.items()}
