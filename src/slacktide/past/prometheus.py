@@ -35,7 +35,8 @@ def story(
     """What a Prometheus tells of a cluster between two instants, seconds since 1970.
 
     match      label matchers, such as ``cluster="prod",namespace=~"team-.*"``
-    tenant     X-Scope-OrgID of Mimir, THANOS-TENANT as Thanos is told to call it
+    tenant     sent as X-Scope-OrgID, which Mimir asks for
+    ca         a file with the certificates that are trusted; empty: those of the system
     folder     where what was fetched is kept, so that another call goes on with it; None: nowhere
     hours      of series that are asked for at once; halved where that is too much for the server
     interval   seconds between scrapes; None: as it looks
