@@ -1,4 +1,4 @@
-"""``slacktide.past``: a cluster's past, and the verdict on it."""
+"""``slacktide.pasts``: a cluster's past, and the verdict on it."""
 
 from __future__ import annotations
 
