@@ -29,7 +29,7 @@ def test_a_dump_and_its_verdict(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ({"source": "tables"}, "source: found 'tables', expected one of cluster, objects, audit"),
+        ({"source": "tables"}, "source: found 'tables', expected one of cluster, objects, audit, prometheus"),
         ({"source": "audit"}, "files: found none"),
         ({"source": "audit", "horizon": None}, "horizon: found None"),
         ({"source": "audit", "promise": "luck"}, "expected one of priority"),

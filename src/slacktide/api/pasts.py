@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from slacktide.pasts.story import Story
 
 FilePath = str | os.PathLike[str]
-Kind = Literal["cluster", "objects", "audit"]
+Kind = Literal["cluster", "objects", "audit", "prometheus"]
 
 
 class Past:
@@ -68,6 +69,7 @@ def past(
     *files: FilePath,
     out: FilePath,
     promise: str = "",
+    begin: Duration = "7d",
     horizon: Duration = "1d",
     anonymize: bool = False,
     kubeconfig: FilePath | None = None,
@@ -76,9 +78,11 @@ def past(
     """Makes a simulation's input of what a cluster did, or of what it is, as ``slacktide past``.
 
     source     "cluster": what runs and waits now, by ``kubeconfig`` and ``context``; "objects": the same from ``files``
-               of kubectl, must-gather or a backup; "audit": what audit logs in ``files`` say
+               of kubectl, must-gather or a backup; "audit": what audit logs in ``files`` say; "prometheus": what
+               kube-state-metrics says in the Prometheus of this address (more: the command)
     out        a folder for the files
     promise    what the proposed classes are of: "priority", "namespace", "kind", "data", or "label=KEY"
+    begin      how long ago the past of a Prometheus begins
     horizon    so long a cluster of which only the present is known goes on as it is
     anonymize  replace all names, so that the files can be given away
 
@@ -88,20 +92,27 @@ def past(
     lasting = seconds("horizon", horizon)
     if lasting is None:
         raise ConfigError("past: horizon: found None, expected seconds or a text such as '1d'")
-    told = _story(source, [Path(one) for one in files], kubeconfig, context)
+    told = _story(source, files, Path(out), seconds("begin", begin) or 0.0, kubeconfig, context)
     found = outcome.write(anonymized(told) if anonymize else told, Path(out), horizon=lasting)
     promises.propose_in(Path(out), found.workloads, promise)
     return Past(out)
 
 
-def _story(source: str, files: list[Path], kubeconfig: FilePath | None, context: str | None) -> Story:
+def _story(
+    source: str, files: Sequence[FilePath], out: Path, ago: float, kubeconfig: FilePath | None, context: str | None
+) -> Story:
     from slacktide.pasts import audit, cluster, object_files
+    from slacktide.pasts.prometheus.source import story
 
     readers: dict[str, Callable[[list[Path]], Story]] = {"objects": object_files.story, "audit": audit.story}
     if source == "cluster":
         return asyncio.run(cluster.read(None if kubeconfig is None else Path(kubeconfig), context))
-    if source not in readers:
-        raise ConfigError(f"past: source: found {source!r}, expected one of cluster, {', '.join(readers)}")
+    if source not in (*readers, "prometheus"):
+        expected = ", ".join(("cluster", *readers, "prometheus"))
+        raise ConfigError(f"past: source: found {source!r}, expected one of {expected}")
     if not files:
-        raise ConfigError(f"past: files: found none, expected what {source} are in")
-    return readers[source](files)
+        raise ConfigError(f"past: files: found none, expected what {source} is in")
+    if source == "prometheus":
+        now = time.time()
+        return story(str(files[0]), now - ago, now, folder=out / "fetched")
+    return readers[source]([Path(one) for one in files])

@@ -158,7 +158,9 @@ class Reality:
             self.now = self._look_at
             self._look_at += max(LOOK_SECONDS, (at - self.now) / 1000.0)
             self.feed.reconsider(self.feed.blame.due(self.now, self.feed.pods.values()))
-            retire_vacant(self.engine, self.now, self._config.kube.vacancy)
+            vacant = [key for key, one in self.engine.controllers.items() if one.vacant and one.desired < 0]
+            if vacant:
+                retire_vacant(self.engine, self.now, self._config.kube.vacancy, vacant)
             self.history.passed(self.now)
         self.now = at
 

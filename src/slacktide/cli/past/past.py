@@ -68,6 +68,7 @@ def past() -> None:
     \b
       slacktide past cluster --out week
       slacktide past audit /var/log/kubernetes/audit --out week
+      slacktide past prometheus https://prometheus.example.com --out week
       slacktide past objects dump.json --out week
       slacktide verdict week
 
@@ -95,17 +96,19 @@ def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
 
 @past.command()
 @click.argument("files", nargs=-1, required=True, type=FILE, metavar="FILE...")
+@click.option("--events", type=FILE, help="'kubectl get events -A -o json': what happened in the last hour, too.")
 @_shared
-def objects(asked: Asked, files: Sequence[Path]) -> None:
+def objects(asked: Asked, files: Sequence[Path], events: Path | None) -> None:
     """What 'kubectl get -o json', must-gather or a backup says of a cluster: JSON, YAML, folders, tar archives.
 
     \b
       kubectl get nodes,namespaces,pods,deployments,replicasets,statefulsets,jobs,pdb,pv,pvc -A -o json > now.json
       slacktide past objects now.json --out now
     """
-    from slacktide.pasts.object_files import story
+    from slacktide.pasts import events as happened
+    from slacktide.pasts import object_files
 
-    _make(story(files), asked)
+    _make(object_files.story(files) if events is None else happened.story(files, events), asked)
 
 
 @past.command()
@@ -123,6 +126,53 @@ def audit(asked: Asked, files: Sequence[Path]) -> None:
 
     _say("reading the logs")
     _make(story(files), asked)
+
+
+@past.command()
+@click.argument("url")
+@click.option(
+    "--from", "begin", type=DURATION, default=604_800.0, metavar="DURATION", help="Begin so long ago.  [default: 7d]"
+)
+@click.option("--to", "end", type=DURATION, default=0.0, metavar="DURATION", help="End so long ago.  [default: now]")
+@click.option("--match", default="", metavar="LABELS", help="Only these series, such as 'cluster=\"prod\"'.")
+@click.option("--token-file", type=FILE, help="A file with a bearer token.")
+@click.option("--user", default="", help="For basic authentication; the password is in $SLACKTIDE_PROMETHEUS_PASSWORD.")
+@click.option("--tenant", default="", help="Sent as X-Scope-OrgID, which Mimir asks for.")
+@click.option("--ca-file", type=FILE, help="Certificates that are trusted.")
+@_shared
+def prometheus(
+    asked: Asked, url: str, begin: float, end: float, match: str, token_file: Path | None, user: str, tenant: str,
+    ca_file: Path | None,
+) -> None:  # fmt: skip
+    """What a Prometheus at URL, or Thanos or Mimir, knows of a cluster by kube-state-metrics.
+
+    What was fetched is kept in the folder: the same command goes on after an interruption.
+
+    \b
+      slacktide past prometheus https://prometheus.example.com --from 7d --out week
+    """
+    import os
+    import time
+
+    from slacktide.pasts.prometheus.source import story
+
+    token = "" if token_file is None else _word_of(token_file)
+    password = os.environ.get("SLACKTIDE_PROMETHEUS_PASSWORD", "")
+    now = time.time()
+    told = story(
+        url, now - begin, now - end, match=match, token=token, user=user, password=password, tenant=tenant,
+        ca="" if ca_file is None else str(ca_file), folder=asked.out / "fetched", say=_say,
+    )  # fmt: skip
+    _make(told, asked)
+
+
+def _word_of(path: Path) -> str:
+    from slacktide.errors import InputError, Problem
+
+    try:
+        return path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError([Problem(str(path), 0, "", "", f"a file with a token ({error})")]) from None
 
 
 def _say(text: str) -> None:
