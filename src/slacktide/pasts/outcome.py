@@ -91,8 +91,10 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
     reality = Reality(config)
     reality.tell(story)
     history = reality.history
-    if starts := [*history.hot, *history.cold]:
-        config = replace(config, qos=replace(config.qos, alpha=max(0.001, float(np.median(starts)))))
+    if starts := [*history.hot, *history.cold]:  # a live scheduler holds back what starts take, where that is more
+        config = replace(config, qos=replace(config.qos, alpha=max(config.qos.alpha, float(np.median(starts)))))
+    at_once = sum(one.preempted for one in reality.owners.values()) - len(history.recreations)
+    history.recreations += [0.0] * max(0, at_once)  # whoever came for a victim while that was still going
     made = write_history(history, config, out, story.source, end=horizon if story.snapshot else None)
     lines = _workloads(reality)
     if not lines:
