@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -96,9 +97,9 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
     at_once = sum(one.preempted for one in reality.owners.values()) - len(history.recreations)
     history.recreations += [0.0] * max(0, at_once)  # whoever came for a victim while that was still going
     made = write_history(history, config, out, story.source, end=horizon if story.snapshot else None)
-    lines = _workloads(reality)
-    if not lines:
-        raise InputError([Problem(story.source, 0, "", "no workload with pods", "at least one")])
+    rows = rows_of(history)
+    requests = {row.life.controller.key: row.request for row in rows}
+    lines = _workloads(reality, requests, Counter(row.life.controller.key for row in rows))
     seconds = horizon if story.snapshot else history.now - history.begin
     findings = story.findings
     _note_unknown(reality, story)
@@ -108,7 +109,7 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
     counts = dict(sorted(findings.counts.items()))
     past = Past(story.source, history.begin, seconds, story.snapshot, made, lines, counts, findings.notes)
     write_whole(out / WORKLOADS, _csv(COLUMNS, map(_line, lines)))
-    write_whole(out / PODS, _pods(reality, {one.full_name: one.request for one in lines}))
+    write_whole(out / PODS, _pods(reality, requests))
     write_whole(out / PAST, json.dumps(_summary(past, reality), indent=1) + "\n")
     return past
 
@@ -132,15 +133,9 @@ def _note_unknown(reality: Reality, story: Story) -> None:
         findings.note(f"{bare} pods without a controller were preempted: how long they would have run is not known")
 
 
-def _workloads(reality: Reality) -> list[WorkloadLine]:
+def _workloads(reality: Reality, requests: Mapping[str, int], instances: Mapping[str, int]) -> list[WorkloadLine]:
     history = reality.history
     times, begin, now = history.of_controllers(), history.begin, history.now
-    requests: dict[str, int] = {}
-    instances: dict[str, int] = {}
-    for row in rows_of(history):
-        key = row.life.controller.key
-        requests.setdefault(key, row.request)
-        instances[key] = instances.get(key, 0) + 1
     lived: dict[str, float] = {}
     for life in history.instances:
         lived[life.controller.key] = lived.get(life.controller.key, 0.0) + life.lived(begin, now)
@@ -176,9 +171,7 @@ def _pods(reality: Reality, requests: Mapping[str, int]) -> str:
 
     def lines() -> Any:
         for one in reality.waits:
-            kind, namespace, name = one.key.split("/")[:3]
-            request = requests.get(f"{namespace}/{kind}/{name}")
-            if request is not None:
+            if (request := requests.get(one.key)) is not None:
                 yield [request, at(one.created), at(one.bound), at(one.ready), one.node]
 
     return _csv(("request", "created", "bound", "ready", "node"), lines())
