@@ -32,7 +32,7 @@ from cluster.alerting import FAULTS, Fault, Life, Site, site
 from cluster.paging import lasting
 from slacktide.lab import Binaries
 
-RESOLVED_SECONDS = 1500.0
+RESOLVED_SECONDS = 2100.0
 """A burn is over when the short window is: half an hour in the longest rule that pages."""
 
 

@@ -84,8 +84,8 @@ def site(binaries: Binaries, folder: Path, factor: float, interval: float) -> It
         _workloads(plane)
         prometheus = Prometheus(plane, targets, factor, interval)
         stack.callback(prometheus.close)
-        scraped = {one.component.name for one in replicas}
-        until(lambda: not scraped & set(prometheus.down()), "Prometheus has scraped both replicas")
+        wanted = {one.component.name for one in replicas}
+        until(lambda: wanted <= prometheus.scraped(), "Prometheus has scraped both replicas")
         until(lambda: not prometheus.firing(), "what is missing at the very first is seen")
         yield Site(plane, Kubectl(binaries["kubectl"], plane.kubeconfig), replicas, own, ending, prometheus)
 

@@ -126,10 +126,9 @@ class Prometheus:
         with urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}", timeout=10) as answer:
             return json.load(answer)["data"]
 
-    def down(self) -> dict[str, str]:
-        """Targets that were not scraped last time, and why."""
-        every = self.ask("targets")["activeTargets"]
-        return {one["labels"]["pod"]: one["lastError"] for one in every if one["health"] != "up"}
+    def scraped(self) -> set[str]:
+        """Targets that were scraped last time."""
+        return {one["labels"]["pod"] for one in self.ask("targets")["activeTargets"] if one["health"] == "up"}
 
     def firing(self) -> set[str]:
         """Names of the alerts that fire now."""
