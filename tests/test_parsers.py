@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import string
 from pathlib import Path
+from warnings import catch_warnings, simplefilter
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from slacktide.errors import InputWarning
 from slacktide.kube.translate.unschedulable import Unschedulable
 from support.parsers import BYTES, FOLDER, TEXTS, Parser
 
@@ -48,7 +50,9 @@ def texts(draw: st.DrawFn, examples: tuple[str, ...]) -> str:
 
 def check(parser: Parser, said: object) -> None:
     try:
-        parser.call(said)
+        with catch_warnings():
+            simplefilter("ignore", InputWarning)
+            parser.call(said)
     except parser.refuses as refusal:
         if isinstance(refusal, Unschedulable):
             assert len(str(refusal)) < MESSAGE, "people are to read it"  # noqa: PT017  # whether it is raised is open

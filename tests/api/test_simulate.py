@@ -181,7 +181,7 @@ class Wrong:
 def test_a_policy_that_breaks_its_contract_is_named(cell: st.Generated) -> None:
     with pytest.raises(PluginError, match=r"Wrong.*1000000"):
         st.simulate(cell, policy=Wrong, end=END)
-    with pytest.raises(PluginError, match="Undecided: found Undecided, expected something with decide"):
+    with pytest.raises(PluginError, match="Undecided: found Undecided, expected Pieces, or something with decide"):
         st.simulate(cell, policy=Undecided, end=END)  # type: ignore[arg-type]
     assert st.simulate(cell, end=60).totals["placements"] > 0
 

@@ -220,7 +220,8 @@ def test_the_completion_of_each_shell_is_printed(run: Run) -> None:
     "words",
     [
         ["simulate"], ["generate"], ["inspect"], ["plan"], ["report"], ["experiment", "run"], ["experiment", "status"],
-        ["settings"], ["policies"], ["replay"], ["explain"], ["top"], ["lab", "up"], ["lab", "status"],
+        ["settings"], ["policies"], ["replay"], ["explain", "pod"], ["top"], ["verdict"], ["past", "audit"],
+        ["lab", "up"], ["lab", "status"],
         ["lab", "binaries"], ["broker"], ["openslo", "import"], ["netprobe", "show"], ["edge", "replay"],
         *(["trace", one] for one in ("convert", "sample", "hosts", "admit", "thin", "window", "scale")),
     ],

@@ -52,8 +52,8 @@ GROUPS = {
         "trace": "Prepares workloads and hosts, also from published traces.",
     },
     "Your cluster": {
-        "past": "Makes a simulation's input of what a cluster did, or of what it is.",
-        "verdict": "Says which promises kube-scheduler kept in the past of DIR, and which slacktide would have kept.",
+        "past": "Reads what a cluster did, or is, for a simulation.",
+        "verdict": "Says what became of promises in a past, and under slacktide.",
     },
     "Compare": {
         "experiment": "Many runs: workloads, hosts, policies and seeds of one file.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +62,7 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
 
 @click.group(cls=HelpfulGroup)
 def past() -> None:
-    """Makes a simulation's input of what a cluster did, or of what it is.
+    """Reads what a cluster did, or is, for a simulation.
 
     \b
       slacktide past cluster --out week
@@ -89,6 +88,8 @@ def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
     \b
       slacktide past cluster --out now --verdict
     """
+    import asyncio
+
     from slacktide.pasts.cluster import read
 
     _make(asyncio.run(read(kubeconfig, context, _say)), asked)

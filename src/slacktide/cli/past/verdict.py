@@ -14,11 +14,11 @@ from slacktide.cli.options import AS_JSON, FILE, echo_json
 @click.option("--seeds", type=click.IntRange(1, 100), default=3, show_default=True, help="Draws of start-up times.")
 @AS_JSON
 def verdict(folder: Path, seeds: int, as_json: bool) -> None:
-    """Says which promises kube-scheduler kept in the past of DIR, and which slacktide would have kept.
+    """Says what became of promises in a past, and under slacktide.
 
-    First the past is simulated under kube-scheduler's rules and compared with what happened: if it does not come out as
-    it was, the page says so first. DIR is what 'slacktide past' wrote; promises.yaml in it says who is promised what.
-    Writes DIR/verdict.html.
+    First the past of DIR is simulated under kube-scheduler's rules and compared with what happened: if it does not come
+    out as it was, the page says so first. DIR is what 'slacktide past' wrote; promises.yaml in it says who is promised
+    what. Writes DIR/verdict.html.
 
     Exit code 0: the simulation comes out as it was, and slacktide keeps as many promises or more; 1: not so.
 

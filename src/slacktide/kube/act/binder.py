@@ -27,6 +27,7 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import encode_binding
 from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.model.hosts import DEVICES
 
 CLOSED = "node {} is no longer schedulable for it"
 FULL = "node {} has no room for it any more"
@@ -106,10 +107,10 @@ class Binder:
 
     def _is_overfull(self, decision: Decision) -> bool:
         """Whether a node has not as much as the pods that count there, with this one: it may have become smaller since
-        the decision, or another of its name, or somebody else may have bound pods there."""
+        the decision, or another of its name, or somebody else may have bound pods there. Devices are reserved apart."""
         engine = self._feed.engine
         demand, room = engine.specs[engine.pods[decision.uid].spec].demand, engine.room(decision.host)
-        return any(room.get(name, 0) < 0 for name, amount in demand if amount)
+        return any(room.get(name, 0) < 0 for name, amount in demand if amount and not name.startswith(DEVICES))
 
     async def _prepare_and_bind(self, pod: FedPod, decision: Decision) -> None:
         """Making volumes takes long, and writing down which devices a pod gets; others go on meanwhile."""
