@@ -17,7 +17,8 @@ import numpy as np
 from slacktide import settings
 from slacktide.config import Config
 from slacktide.errors import SPOKEN, ConfigError
-from slacktide.model import ServiceClass
+from slacktide.experiment.local import cores
+from slacktide.model import Network, ServiceClass
 from slacktide.model.durations import parse_duration
 from slacktide.policy import Pieces, Policy
 from slacktide.settings_file import SettingsFile
@@ -131,6 +132,14 @@ def _keyword(where: str, name: str) -> str:
     return f"{', '.join([*own, 'classes'])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
 
 
+def without_network(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Network | None]:
+    """Settings as keywords, and ``delay_network`` where it is not a path but what :func:`generate` made."""
+    network = keywords.get("delay_network")
+    if not isinstance(network, Network):
+        return dict(keywords), None
+    return {name: value for name, value in keywords.items() if name != "delay_network"}, network
+
+
 def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:
     """The settings with the policy's name, and the policy itself where it is not given by name."""
     own: object = None
@@ -175,6 +184,19 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     if isinstance(found, bool) or not isinstance(found, int) or found < least:
         raise ConfigError(f"{name}: found {value!r}, expected a whole number from {least} on")
     return found
+
+
+def at_once(where: str, jobs: object) -> int:
+    """How many runs go on at a time, as joblib counts: None and -1 are all processors, -2 all but one."""
+    found, most = plain(jobs), cores()
+    if found is None:
+        return most
+    if isinstance(found, bool) or not isinstance(found, int) or found == 0:
+        raise ConfigError(
+            f"{where}: jobs: found {jobs!r}, expected a whole number: how many runs at a time, or -1 for all "
+            "processors, -2 for all but one"
+        )
+    return found if found > 0 else max(most + 1 + found, 1)
 
 
 def policy_by_name(policy: PolicyChoice) -> str:

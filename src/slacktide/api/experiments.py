@@ -12,6 +12,7 @@ import numpy as np
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
+    at_once,
     by_name,
     configured,
     in_python,
@@ -21,14 +22,15 @@ from slacktide.api.configuring import (
     seconds,
     sections,
     whole_number,
+    without_network,
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
-from slacktide.api.sources import Source, grid_origin, hosts_given
+from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
 from slacktide.errors import ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
-from slacktide.experiment.local import cores, executor
+from slacktide.experiment.local import executor
 from slacktide.results import experiment as folders
 from slacktide.settings import PRESETS
 from slacktide.settings_file import SettingsFile
@@ -87,6 +89,7 @@ class Experiment:
                 raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
+        settings, self._network = without_network(settings)
         self._classes = configured(WHERE, None, config, settings, {}).classes
         common = sections(WHERE, settings)
         self._asked = {
@@ -115,17 +118,19 @@ class Experiment:
 
     @in_python("Experiment.run")
     def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
-        """Does the runs that have no results yet, ``jobs`` at a time (all processors if none is said).
+        """Does the runs that have no results yet, ``jobs`` at a time, as joblib counts them: None and -1 are all
+        processors, -2 all but one.
 
         ``cluster`` is the address of a Dask scheduler whose workers do them; ``progress`` as of :func:`simulate`. An
         interrupt ends all processes; what is done stays. Raises :class:`ConfigError` and :class:`InputError` before
         the first run, and :class:`RunsError` at the end where some failed: the others are done.
         """
+        wanted = at_once("run", jobs)
         with store.opened(self.folder) as opened:
             asked = self._asked_of(opened)
             runs = conduct.listed(asked)
             conduct.describe(opened, asked, runs, ["slacktide.Experiment"], None)
-            with executor(opened, jobs or cores(), cluster) as hands, Watching(progress) as watching:
+            with executor(opened, wanted, cluster) as hands, Watching(progress) as watching:
                 failures = conduct.conduct(asked, runs, opened, hands, watching)
         if failures:
             point, outcome = failures[0]
@@ -149,6 +154,10 @@ class Experiment:
             for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
         }
         top = {**self._asked, **words}
+        if self._network is not None:
+            common = top.get("settings", {})
+            delay = {**common.get("delay", {}), "network": network_file(self._network, opened.inputs)}
+            top["settings"] = {**common, "delay": delay}
         return grid.of(Node(SettingsFile(WHERE, top), (), top))
 
     @property

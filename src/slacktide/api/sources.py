@@ -19,6 +19,7 @@ from slacktide.experiment.grid import FromFile
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
+from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import Value, settled
 from slacktide.inputs.generators.registry import GENERATORS, generated
@@ -28,6 +29,7 @@ from slacktide.inputs.problems import check_readable
 from slacktide.inputs.write import hosts_table, workload_table
 from slacktide.model import DEFAULT_CLASSES, Hosts, Network, ServiceClass, Workload
 from slacktide.results.generated import save
+from slacktide.whole_file import write_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -118,9 +120,10 @@ class Origin:
 
     files: list[Path] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
+    network: Network | None = None
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of each table, as Arrow writes it."""
+        """SHA-256 of each table, as Arrow writes it, and of the network as its file would be."""
         import pyarrow as pa
 
         found = {}
@@ -129,6 +132,8 @@ class Origin:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
             found[f"{what} in memory"] = hashlib.sha256(sink.getvalue()).hexdigest()
+        if self.network is not None:
+            found["network in memory"] = hashlib.sha256(network_text(self.network).encode()).hexdigest()
         return found
 
 
@@ -234,6 +239,14 @@ def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[Servi
         write_hosts(_hosts(source, origin), aside)
     content = hashlib.sha256(aside.read_bytes()).hexdigest()
     return FromFile(aside.replace(folder / f"given-{content}.parquet").resolve())
+
+
+def network_file(network: Network, folder: Path) -> str:
+    """A network in a file of ``folder``, named by its content, for many runs."""
+    text = network_text(network)
+    path = folder / f"given-{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+    write_whole(path, text)
+    return str(path.resolve())
 
 
 def _name(source: Source, what: str) -> str:
