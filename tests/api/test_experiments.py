@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +74,17 @@ def test_jobs_are_counted_as_joblib_does(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_all_cores_do_all_runs(cell: st.Generated, tmp_path: Path) -> None:
     assert st.Experiment(tmp_path / "one", cell, policies=["priority"], end=60).run(jobs=-1).runs["done"].all()
+
+
+def test_a_class_of_a_notebook_is_refused_in_words(
+    cell: st.Generated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = types.ModuleType("__main__")
+    exec("class Mine:\n    def decide(self, view, now):\n        return []\n", vars(notebook))
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    for policies in ({"mine": notebook.Mine}, [notebook.Mine]):
+        with pytest.raises(ConfigError, match=r"found the class Mine, .*%%writefile mine.py, and give 'mine.py:Mine'"):
+            st.Experiment(tmp_path / "one", cell, policies=policies)
 
 
 CLASSES_OF_ITS_OWN = {"first": 0.1, "second": 0.1, "third": 0.1}

@@ -211,7 +211,7 @@ def policy_by_name(policy: PolicyChoice) -> str:
         )
     try:
         file = inspect.getsourcefile(policy)
-    except TypeError:  # a class of a notebook
+    except (TypeError, OSError):  # a class of a notebook, whose module __main__ has no file
         file = None
     if file is None or not file.endswith(".py") or not Path(file).is_file() or policy.__qualname__ != policy.__name__:
         raise ConfigError(
