@@ -58,6 +58,34 @@ def test_an_experiment_is_that_of_its_grid_file(cell: st.Generated, folder: Path
         opened.run()
 
 
+def test_a_new_experiment_shows_nothing_of_an_old_one_in_its_folder(cell: st.Generated, tmp_path: Path) -> None:
+    st.Experiment(tmp_path / "one", cell, policies=["priority"], end=60).run(jobs=1)
+    other = st.Experiment(tmp_path / "one", cell, policies=["recommended"], end=60)
+    assert "not begun" in repr(other)
+    for table in ("runs", "classes", "requests"):
+        with pytest.raises(ConfigError, match=r"need not be this one; call run\(\)"):
+            getattr(other, table)
+        assert not hasattr(other, table)
+    with pytest.raises(ConfigError, match="need not be this one"):
+        st.report(other, tmp_path / "report.html")
+    assert other.run(jobs=1).runs["policy"].to_list() == ["recommended"]
+    assert st.Experiment(tmp_path / "one").runs.equals(other.runs)
+
+
+def test_tables_of_an_experiment_have_the_names_and_keys_of_all_others(cell: st.Generated, tmp_path: Path) -> None:
+    done = st.Experiment(tmp_path / "one", cell, policies=["priority"], seeds=[7, 8], end=END).run(jobs=1)
+    keys = ["workload", "hosts", "policy", "seed"]
+    assert done.classes.join(done.runs, on=keys).height == done.classes.height
+    joined = done.requests.group_by(*keys, "class").agg(pl.col("slo_met").mean(), pl.len())
+    both = done.classes.join(joined, on=[*keys, "class"])
+    assert both.height == done.classes.height == 6
+    assert both["fulfilment"].to_list() == pytest.approx(both["slo_met"].to_list())
+    alone = st.simulate(cell, policy="priority", seed=7, end=END).classes
+    mine = done.classes.filter(pl.col("seed") == 7)
+    for name in ("requests", "fulfilment", "availability_min", "preemptions", "wasted_startup"):
+        assert mine[name].to_list() == alone[name].to_list(), name
+
+
 @pytest.mark.parametrize("jobs", [0, 1.5, "2", True, float("nan")])
 def test_jobs_that_are_no_number_of_runs_are_refused(jobs: Any, cell: st.Generated, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"run: jobs: found .* -1 for all"):
@@ -304,7 +332,7 @@ def test_a_plan_is_that_of_the_command_line(cell: st.Generated, folder: Path, tm
 @pytest.mark.parametrize(
     ("asked", "told"),
     [
-        ({"target": {"golden": 1.0}}, "target: found 'golden', expected CLASS=SHARE with CLASS one of gold"),
+        ({"target": {"golden": 1.0}}, "target: found 'golden', expected {CLASS: SHARE} with CLASS one of gold"),
         ({"target": {"gold": 1.5}}, "target gold: found 1.5, expected a share from 0 to 1"),
         ({"target": {"gold": 1.0}, "penalty": 3.0}, "two goals"),
         ({"penalty": -1.0}, "penalty: found -1.0"),
