@@ -25,8 +25,8 @@ from slacktide.settings_file import SettingsFile
 
 PolicyChoice: TypeAlias = str | Policy | type[Policy] | Pieces
 """A name as on the command line (also ``file.py:Class``), a class with ``decide``, an object of one, or pieces."""
-Duration: TypeAlias = float | str | timedelta
-"""Seconds, a text such as ``"1h30m"``, or a ``timedelta``."""
+Duration: TypeAlias = float | str | timedelta | np.timedelta64 | np.number[Any]
+"""Seconds, a text such as ``"1h30m"``, or a ``timedelta``, also of numpy."""
 
 
 P = ParamSpec("P")
@@ -99,13 +99,38 @@ def configured(
         raise ConfigError(
             f"{where}: config: found {type(file).__name__}, expected a path; settings are keywords: policy_patience=30"
         )
+    if preset is not None and not isinstance(preset, str):
+        raise ConfigError(f"{where}: preset: found {preset!r}, expected {', '.join(settings.PRESETS)}")
     config = settings.load(None if file is None else Path(file), preset)
     mapping = sections(where, keywords)
     for name, value in named.items():
         if value is not None:
+            only_once(where, name.partition(".")[2], name, keywords)
             section, _, key = name.partition(".")
             mapping.setdefault(section, {})[key] = plain(value)
     return settings.with_sections(config, mapping, SettingsFile(where, mapping))
+
+
+def only_once(where: str, argument: str, name: str, keywords: Mapping[str, object]) -> None:
+    """Raises :class:`ConfigError` where a setting is given by its argument and as a keyword: one would be ignored."""
+    keyword = name.replace(".", "_", 1)
+    if keyword in keywords:
+        raise ConfigError(f"{where}: {keyword}: found beside {argument!r}, which says the same; give one of the two")
+
+
+def switch(name: str, value: object) -> bool:
+    """True or False, also of numpy. Raises :class:`ConfigError` naming the argument for anything else."""
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise ConfigError(f"{name}: found {value!r}, expected True or False")
+    return found
+
+
+def folder_at(name: str, value: object) -> Path:
+    """A path. Raises :class:`ConfigError` naming the argument for anything else."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{name}: found {value!r}, expected a path")
+    return Path(value)
 
 
 def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
@@ -145,6 +170,8 @@ def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, ob
     own: object = None
     if policy is None or isinstance(policy, str):
         name = policy or config.policy.name
+    elif not inspect.isclass(policy) and not isinstance(policy, Pieces | Policy):
+        raise ConfigError(f"policy: found {policy!r}, expected a name, a class with decide(view, now), or pieces")
     elif isinstance(policy, Pieces):
         name, own = policy.name, policy
     else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 
@@ -15,8 +15,10 @@ from slacktide.api.configuring import (
     at_once,
     by_name,
     configured,
+    folder_at,
     in_python,
     listed,
+    only_once,
     plain,
     policy_by_name,
     seconds,
@@ -72,8 +74,8 @@ class Experiment:
         hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
         policies: Sequence[PolicyChoice] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
         *,
-        seeds: int | Sequence[int] = 1,
-        base_seed: int = 0,
+        seeds: SupportsIndex | Iterable[SupportsIndex] = 1,
+        base_seed: SupportsIndex = 0,
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
         passes: bool = False,
@@ -82,7 +84,7 @@ class Experiment:
         config: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        self.folder = store.check_folder(Path(folder))
+        self.folder = store.check_folder(folder_at(f"{WHERE}: folder", folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
         self._described = False
         if workloads is None:
@@ -90,6 +92,7 @@ class Experiment:
                 raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
+        only_once(WHERE, "policies", "policy.name", settings)
         settings, self._network = without_network(settings)
         self._classes = configured(WHERE, None, config, settings, {}).classes
         common = sections(WHERE, settings)
@@ -118,7 +121,9 @@ class Experiment:
         return found
 
     @in_python("Experiment.run")
-    def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
+    def run(
+        self, *, jobs: SupportsIndex | None = None, cluster: str | None = None, progress: bool | None = None
+    ) -> Self:
         """Does the runs that have no results yet, ``jobs`` at a time, as joblib counts them: None and -1 are all
         processors, -2 all but one.
 

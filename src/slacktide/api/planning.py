@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from slacktide.api.configuring import (
     Duration,
@@ -18,9 +18,11 @@ from slacktide.api.configuring import (
     configured,
     in_python,
     listed,
+    only_once,
     plain,
     policy_by_name,
     seconds,
+    switch,
     whole_number,
     without_network,
 )
@@ -88,13 +90,13 @@ def plan(
     target: Mapping[str, float | str] | None = None,
     penalty: float | None = None,
     end: Duration | None = None,
-    seed: int = 0,
-    seeds: int = 1,
-    within: int = 1,
-    most: int | None = None,
+    seed: SupportsIndex = 0,
+    seeds: SupportsIndex = 1,
+    within: SupportsIndex = 1,
+    most: SupportsIndex | None = None,
     curve: bool = True,
     folder: str | os.PathLike[str] | None = None,
-    jobs: int | None = None,
+    jobs: SupportsIndex | None = None,
     cluster: str | None = None,
     progress: bool | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -120,6 +122,8 @@ def plan(
     wanted = at_once("plan", jobs)
     if target is not None and not isinstance(target, Mapping):
         raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
+    only_once("plan", "policies", "policy.name", settings)
+    curve = switch("plan: curve", curve)
     settings, network = without_network(settings)
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 

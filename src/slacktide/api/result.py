@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
+from slacktide.api.configuring import folder_at
 from slacktide.api.drawing import figure_of, frame_of
 from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
@@ -123,7 +124,7 @@ class Result:
         the policy was given by name. Raises :class:`OutputError`, also for a folder that holds anything but earlier
         results.
         """
-        return self._saved(Path(folder), self._done)
+        return self._saved(folder_at("save", folder), self._done)
 
     def _saved(self, folder: Path, done: Finished) -> Path:
         origin = self._origin

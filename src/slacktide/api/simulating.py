@@ -5,20 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
     configured,
     in_python,
+    only_once,
     seconds,
+    switch,
     with_policy,
     without_network,
 )
 from slacktide.api.progress import of_run
 from slacktide.api.result import Result
-from slacktide.api.sources import Origin, Source, classes_of, inputs_of
+from slacktide.api.sources import Origin, Source, classes_of, inputs_of, warn_of_other_inputs
 from slacktide.config import PresetName
 from slacktide.errors import ConfigError
 from slacktide.experiment.run_folder import Asked, finished
@@ -33,7 +35,7 @@ def simulate(
     hosts: Source | None = None,
     policy: PolicyChoice | None = None,
     end: Duration | None = None,
-    seed: int | None = None,
+    seed: SupportsIndex | None = None,
     *,
     preset: PresetName | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -67,6 +69,9 @@ def simulate(
     Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
     your own that breaks its contract.
     """
+    events, passes = switch("simulate: events", events), switch("simulate: passes", passes)
+    if policy is not None:
+        only_once("simulate", "policy", "policy.name", settings)
     step = seconds("intervals", intervals)
     if step is not None and step < SHORTEST:
         raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
@@ -78,6 +83,7 @@ def simulate(
     grouping = grouping_of(group_by, kind, approach, config)
     origin = Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
+    warn_of_other_inputs(config, origin)
     if network is not None:
         machines = replace(machines, network=network)
     origin.network = machines.network

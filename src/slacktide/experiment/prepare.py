@@ -80,17 +80,19 @@ class Inputs:
     def _write_workload(self, aside: Path, origin: Origin) -> dict[str, Any]:
         classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
         if isinstance(origin, Generated):
-            instances = 0
+            instances, endless = 0, False
             with WorkloadParquetWriter(aside / WORKLOAD) as writer:
                 for piece in _pieces(origin):
                     writer.append(piece)
                     instances, classes = instances + len(piece), piece.classes
+                    endless |= bool(np.isinf(piece.duration).any())
             own = None if classes == DEFAULT_CLASSES else [class_mapping(one) for one in classes]
-            return {"rows": writer.rows, "instances": instances, "classes": own}
+            return {"rows": writer.rows, "instances": instances, "classes": own, "endless": endless}
         assert isinstance(origin, FromFile)  # noqa: S101  what a workload can be
         workload = read_workload(origin.path, classes=self.classes())
         write_workload(workload, aside / WORKLOAD)
-        return {"rows": len(workload), "instances": len(workload), "classes": None}
+        endless = bool(np.isinf(workload.duration).any())
+        return {"rows": len(workload), "instances": len(workload), "classes": None, "endless": endless}
 
     def _write_hosts(self, aside: Path, origin: Origin) -> dict[str, Any]:
         hosts = self._made(origin)
@@ -131,7 +133,7 @@ def about(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         of = {"workload": "instances", "hosts": "capacity"}[found["kind"]]
-        return {**found, of: found[of], "classes": found.get("classes")}
+        return {**found, of: found[of], "classes": found.get("classes"), "endless": found.get("endless")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{folder / ABOUT}: cannot be read again; remove {folder} and resume ({error!r})") from error
 

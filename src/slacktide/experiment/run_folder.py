@@ -82,6 +82,7 @@ def finished(
         config,
         own=own,
         events=asked.events or asked.published or config.delay.network is not None,
+        turns=asked.published,  # whose files have a row for each
         outages=_windowed(workload) and asked.intervals is not None,
         passes=asked.passes or asked.published,
         progress=progress,
