@@ -124,7 +124,7 @@ def validation(number: int, chosen: str, parameters: dict[str, Any], _folder: Pa
         startup=replace(config.startup, hot="uniform:0.5,4.5", cold="uniform:2,9"),
         simulation=replace(config.simulation, end=1800.0, seed=number),
     )
-    return of_run(run(workload, hosts, config, decisions=True, passes=True, events=True))
+    return of_run(run(workload, hosts, config, decisions=True, passes=True, events=True, turns=True))
 
 
 def validation_cases() -> Iterator[tuple[str, Case]]:
@@ -156,7 +156,7 @@ KINDS: dict[str, tuple[Callable[..., Cluster], dict[str, bool], range]] = {
 def random_cluster(draw: Callable[..., Cluster], options: dict[str, bool], seed: int, folder: Path) -> Found:
     """The compiled simulator's run of it. Gangs are counted, as nothing else tells of them."""
     one = draw(seed, **options)
-    found = of_run(core(one, folder, events=True))
+    found = of_run(core(one, folder, events=True, turns=True))
     kinds = one.workload.requests
     gangs = one.config.policy.gang and kinds is not None and bool((kinds.approach == 1).any())
     return {**found, "gangs": True} if gangs else found
@@ -199,7 +199,7 @@ def hour(file: str, chosen: str, _folder: Path) -> Found:
     workload, hosts = published.inputs("one-hour", f"workload-{file}-contention.erl", "hosts-620.erl")
     base, policy = SETTINGS[chosen]
     config = published.settings(base, **policy)
-    return of_run(run(workload, hosts, config, decisions=True, passes=True, events=True))
+    return of_run(run(workload, hosts, config, decisions=True, passes=True, events=True, turns=True))
 
 
 def hour_cases() -> Iterator[tuple[str, Case]]:

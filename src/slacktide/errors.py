@@ -6,6 +6,7 @@
     ├── InputError        a workload, host, delay or failure file that cannot be used
     │   └── RefusedError  documents that cannot become what is asked for
     ├── ConfigError       a setting that is unknown, of the wrong type or out of range
+    │   └── AbsentError   what a result or experiment has not, an AttributeError too
     ├── PluginError       a user's own policy, score or cost that cannot be loaded or misbehaves
     ├── OutputError       results that cannot be written
     ├── RunsError         some runs of an experiment failed; the others are done
@@ -47,6 +48,10 @@ class SlacktideError(Exception):
 
 class ConfigError(SlacktideError):
     """A setting is unknown, of the wrong type, or out of range."""
+
+
+class AbsentError(ConfigError, AttributeError):
+    """A run or experiment has no such table, so that ``hasattr`` says no."""
 
 
 class PluginError(SlacktideError):

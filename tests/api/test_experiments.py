@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+import types
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import polars as pl
 import pytest
 
 import slacktide as st
+from slacktide.api import configuring
 from slacktide.cli import main
 from slacktide.errors import ConfigError, InputError, OutputError, RunsError
 from support.example_policy import FILE, FirstFit
@@ -54,6 +56,102 @@ def test_an_experiment_is_that_of_its_grid_file(cell: st.Generated, folder: Path
     assert opened.classes.equals(by_words.classes)
     with pytest.raises(ConfigError, match="give workloads and policies"):
         opened.run()
+
+
+def test_a_new_experiment_shows_nothing_of_an_old_one_in_its_folder(cell: st.Generated, tmp_path: Path) -> None:
+    st.Experiment(tmp_path / "one", cell, policies=["priority"], end=60).run(jobs=1)
+    other = st.Experiment(tmp_path / "one", cell, policies=["recommended"], end=60)
+    assert "not begun" in repr(other)
+    for table in ("runs", "classes", "requests"):
+        with pytest.raises(ConfigError, match=r"need not be this one; call run\(\)"):
+            getattr(other, table)
+        assert not hasattr(other, table)
+    with pytest.raises(ConfigError, match="need not be this one"):
+        st.report(other, tmp_path / "report.html")
+    assert other.run(jobs=1).runs["policy"].to_list() == ["recommended"]
+    assert st.Experiment(tmp_path / "one").runs.equals(other.runs)
+
+
+def test_tables_of_an_experiment_have_the_names_and_keys_of_all_others(cell: st.Generated, tmp_path: Path) -> None:
+    done = st.Experiment(tmp_path / "one", cell, policies=["priority"], seeds=[7, 8], end=END).run(jobs=1)
+    keys = ["workload", "hosts", "policy", "seed"]
+    assert done.classes.join(done.runs, on=keys).height == done.classes.height
+    joined = done.requests.group_by(*keys, "class").agg(pl.col("slo_met").mean(), pl.len())
+    both = done.classes.join(joined, on=[*keys, "class"])
+    assert both.height == done.classes.height == 6
+    assert both["fulfilment"].to_list() == pytest.approx(both["slo_met"].to_list())
+    alone = st.simulate(cell, policy="priority", seed=7, end=END).classes
+    mine = done.classes.filter(pl.col("seed") == 7)
+    for name in ("requests", "fulfilment", "availability_min", "preemptions", "wasted_startup"):
+        assert mine[name].to_list() == alone[name].to_list(), name
+
+
+@pytest.mark.parametrize("jobs", [0, 1.5, "2", True, float("nan")])
+def test_jobs_that_are_no_number_of_runs_are_refused(jobs: Any, cell: st.Generated, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"run: jobs: found .* -1 for all"):
+        st.Experiment(tmp_path / "one", cell, end=END).run(jobs=jobs)
+    with pytest.raises(ConfigError, match=r"plan: jobs: found"):
+        st.plan(cell, target={"gold": 0.1}, jobs=jobs)
+
+
+def test_jobs_are_counted_as_joblib_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configuring, "cores", lambda: 8)
+    counted = [(None, 8), (-1, 8), (-2, 7), (-8, 1), (-9, 1), (1, 1), (np.int64(20), 20)]
+    assert [configuring.at_once("run", jobs) for jobs, _ in counted] == [number for _, number in counted]
+
+
+def test_all_cores_do_all_runs(cell: st.Generated, tmp_path: Path) -> None:
+    assert st.Experiment(tmp_path / "one", cell, policies=["priority"], end=60).run(jobs=-1).runs["done"].all()
+
+
+def test_a_class_of_a_notebook_is_refused_in_words(
+    cell: st.Generated, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notebook = types.ModuleType("__main__")
+    exec("class Mine:\n    def decide(self, view, now):\n        return []\n", vars(notebook))
+    monkeypatch.setitem(sys.modules, "__main__", notebook)
+    for policies in ({"mine": notebook.Mine}, [notebook.Mine]):
+        with pytest.raises(ConfigError, match=r"found the class Mine, .*%%writefile mine.py, and give 'mine.py:Mine'"):
+            st.Experiment(tmp_path / "one", cell, policies=policies)
+
+
+CLASSES_OF_ITS_OWN = {"first": 0.1, "second": 0.1, "third": 0.1}
+
+
+def test_classes_that_a_generator_brings_go_with_it(tmp_path: Path) -> None:
+    made = st.generate("validation-3")
+    by_grid = st.Experiment(tmp_path / "grid", made, policies=["priority"], seeds=[0], end=END).run(jobs=1)
+    assert by_grid.classes["class"].to_list() == ["first", "second", "third"]
+    assert by_grid.requests.drop("workload", "hosts", "policy", "seed").equals(
+        st.simulate(made, policy="priority", end=END).requests
+    )
+    found = st.plan(made, policies=["priority"], target=CLASSES_OF_ITS_OWN, end=END, jobs=1, curve=False)
+    assert found.hosts["priority"] is not None
+
+
+@pytest.fixture(scope="module")
+def edge() -> st.Generated:
+    return st.generate("edge", nodes=50, sites=10, requests=1000)
+
+
+@pytest.mark.parametrize("how", ["brought", "given"])
+def test_the_network_that_a_generator_brings_goes_with_it(how: str, edge: st.Generated, tmp_path: Path) -> None:
+    by_delay: dict[str, Any] = {"policy_score": "delay-aware", "end": END}
+    workload: Any = edge
+    hosts: Any = edge
+    more: dict[str, Any] = {}
+    if how == "given":
+        workload, hosts, more = edge.workload, edge.hosts, {"delay_network": edge.network}
+    one = st.simulate(workload, hosts, seed=0, **by_delay, **more)
+    grid = st.Experiment(tmp_path / "grid", workload, hosts, ["recommended"], seeds=[0], **by_delay, **more)
+    done = grid.run(jobs=1).requests
+    assert done.drop("workload", "hosts", "policy", "seed").equals(one.requests)
+    goal: dict[str, Any] = {"target": {"gold": 0.1}, "jobs": 1, "curve": False, "most": 50, "within": 50}
+    plan = st.plan(workload, hosts, **goal, **by_delay, **more)
+    assert plan.hosts["recommended"] == 50
+    about = json.loads((one.save(tmp_path / "one") / "manifest.json").read_text())
+    assert "network in memory" in about["inputs"]
+    assert (tmp_path / "one" / "delays.parquet").exists()
 
 
 @pytest.mark.slow
@@ -138,6 +236,7 @@ def test_policies_are_listed_as_classes_and_seeds_counted_by_numpy(cell: st.Gene
 
 PROGRAM = """
 import slacktide as st
+from slacktide.api import configuring
 from own_policy import FirstFit
 class Mine(FirstFit):
     pass

@@ -56,13 +56,18 @@ def test_tables_are_those_that_are_saved(cell: st.Generated, tmp_path: Path) -> 
     result = st.simulate(cell, end=END)
     folder = result.save(tmp_path / "saved")
     for name in ("requests", "events", "passes"):
-        kept = pl.read_parquet(folder / f"{name}.parquet").with_columns(pl.col(pl.Categorical).cast(pl.String))
+        kept = pl.read_parquet(folder / f"{name}.parquet")
+        assert kept.schema == getattr(result, name).schema, name
         assert kept.equals(getattr(result, name)), name
+    for name in ("workload", "hosts"):
+        assert pl.read_parquet(cell.save(tmp_path / "cell") / f"{name}.parquet").schema == getattr(cell, name).schema
     assert result.requests.schema["class"] == pl.String
     inputs = json.loads((folder / "manifest.json").read_text())["inputs"]
     assert sorted(inputs) == ["hosts in memory", "workload in memory"]
     with pytest.raises(ConfigError, match="every request of this run is one instance"):
         result.instances  # noqa: B018
+    assert not hasattr(result, "instances")
+    assert hasattr(result, "requests")
 
 
 def test_a_manifest_repeats_the_run(cell: st.Generated, tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError, PluginError
 from slacktide.kernels.drive import event_loop
+from slacktide.kernels.runtime.mode import Mode, mode
 from slacktide.kernels.tables import buffer_capacity
 from slacktide.kernels.tables.arrays import ARRAYS
 from slacktide.model import Budget, Constraint, Placement, Rule, Term
@@ -162,6 +163,62 @@ def check_plan(view: View, plan: Plan) -> None:
     assert not set(held) & set(bound)
     assert waiting <= set(bound) | set(held), "everybody gets an answer"
     assert all(len(reason) > 5 for reason in [b.reason for b in plan.binds] + [h.reason for h in plan.holds])
+
+
+WRITES = [
+    "view.workload.demand[:] = 0.01",
+    "view.workload.requests.parallelism[0] = 1",
+    "view.hosts.capacity[0] = 99.0",
+    "view.hosts.attributes[0]['rack'] = 'mine'",
+    "view.attributes(0)['rack'] = 'mine'",
+    "view.tables['free'][:] = 99",
+    "view.waiting.sort()",
+    "view.demands[:] = 0.01",
+    "view.kinds[0] = 0",
+    "view.allowed(0)[:] = True",
+    "view.tables.put('free', view.free)",
+]
+
+
+@pytest.mark.parametrize("statement", WRITES)
+def test_a_policy_that_writes_to_its_view_is_told_so(statement: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(
+        FIRST_FIT.replace("free = view.free\n", f"free = view.free\n        {statement}\n")
+    )
+    rows = [Request(GOLD, of=0)]
+    one = small(rows, machines(2.0), end=10.0, several=[Several("concurrent")])
+    one = one.with_(policy={"name": f"{tmp_path}/mine.py:FirstFit"})
+    with pytest.raises(PluginError, match=r"mine\.py:9: (ValueError: .*read-only|TypeError: )"):
+        core(one, tmp_path)
+
+
+def test_counters_and_settings_that_a_policy_writes_to_are_its_own(tmp_path: Path) -> None:
+    writing = "view.tables.control['now'] = 9e9; view.tables.rules['record'] = 0"
+    (tmp_path / "mine.py").write_text(FIRST_FIT.replace("free = view.free\n", f"free = view.free\n        {writing}\n"))
+    (tmp_path / "plain.py").write_text(FIRST_FIT)
+    one = cluster(3001, requests=15)
+    logs = [
+        decisions_of(core(one.with_(policy={"name": f"{tmp_path}/{name}.py:FirstFit"}), tmp_path))
+        for name in ("mine", "plain")
+    ]
+    assert logs[0] == logs[1] != []
+
+
+@pytest.mark.parametrize(
+    ("kind", "source"),
+    [
+        ("score", "def score(capacity, free, demand):\n    free[0] = 9.0\n    return free[0]\n"),
+        ("cost", "def cost(slack, rank, out):\n    slack[0] = 9.0\n    out[0] = 1.0\n"),
+    ],
+)
+@pytest.mark.skipif(mode() is Mode.PLAIN, reason="what Numba compiles")
+def test_a_score_or_cost_that_writes_to_what_it_is_shown_is_not_compiled(
+    kind: str, source: str, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.py").write_text(source)
+    one = small([Request(GOLD)], machines(2.0), end=10.0, policy={kind: f"{tmp_path}/mine.py:{kind}"})
+    with pytest.raises(PluginError, match=r"mine\.py:2: found an array that is written to"):
+        core(one, tmp_path)
 
 
 @both

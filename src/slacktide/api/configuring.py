@@ -17,15 +17,16 @@ import numpy as np
 from slacktide import settings
 from slacktide.config import Config
 from slacktide.errors import SPOKEN, ConfigError
-from slacktide.model import ServiceClass
+from slacktide.experiment.local import cores
+from slacktide.model import Network, ServiceClass
 from slacktide.model.durations import parse_duration
 from slacktide.policy import Pieces, Policy
 from slacktide.settings_file import SettingsFile
 
 PolicyChoice: TypeAlias = str | Policy | type[Policy] | Pieces
 """A name as on the command line (also ``file.py:Class``), a class with ``decide``, an object of one, or pieces."""
-Duration: TypeAlias = float | str | timedelta
-"""Seconds, a text such as ``"1h30m"``, or a ``timedelta``."""
+Duration: TypeAlias = float | str | timedelta | np.timedelta64 | np.number[Any]
+"""Seconds, a text such as ``"1h30m"``, or a ``timedelta``, also of numpy."""
 
 
 P = ParamSpec("P")
@@ -98,13 +99,38 @@ def configured(
         raise ConfigError(
             f"{where}: config: found {type(file).__name__}, expected a path; settings are keywords: policy_patience=30"
         )
+    if preset is not None and not isinstance(preset, str):
+        raise ConfigError(f"{where}: preset: found {preset!r}, expected {', '.join(settings.PRESETS)}")
     config = settings.load(None if file is None else Path(file), preset)
     mapping = sections(where, keywords)
     for name, value in named.items():
         if value is not None:
+            only_once(where, name.partition(".")[2], name, keywords)
             section, _, key = name.partition(".")
             mapping.setdefault(section, {})[key] = plain(value)
     return settings.with_sections(config, mapping, SettingsFile(where, mapping))
+
+
+def only_once(where: str, argument: str, name: str, keywords: Mapping[str, object]) -> None:
+    """Raises :class:`ConfigError` where a setting is given by its argument and as a keyword: one would be ignored."""
+    keyword = name.replace(".", "_", 1)
+    if keyword in keywords:
+        raise ConfigError(f"{where}: {keyword}: found beside {argument!r}, which says the same; give one of the two")
+
+
+def switch(name: str, value: object) -> bool:
+    """True or False, also of numpy. Raises :class:`ConfigError` naming the argument for anything else."""
+    found = plain(value)
+    if not isinstance(found, bool):
+        raise ConfigError(f"{name}: found {value!r}, expected True or False")
+    return found
+
+
+def folder_at(name: str, value: object) -> Path:
+    """A path. Raises :class:`ConfigError` naming the argument for anything else."""
+    if not isinstance(value, str | os.PathLike):
+        raise ConfigError(f"{name}: found {value!r}, expected a path")
+    return Path(value)
 
 
 def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
@@ -131,11 +157,21 @@ def _keyword(where: str, name: str) -> str:
     return f"{', '.join([*own, 'classes'])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
 
 
+def without_network(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Network | None]:
+    """Settings as keywords, and ``delay_network`` where it is not a path but what :func:`generate` made."""
+    network = keywords.get("delay_network")
+    if not isinstance(network, Network):
+        return dict(keywords), None
+    return {name: value for name, value in keywords.items() if name != "delay_network"}, network
+
+
 def with_policy(config: Config, policy: PolicyChoice | None) -> tuple[Config, object]:
     """The settings with the policy's name, and the policy itself where it is not given by name."""
     own: object = None
     if policy is None or isinstance(policy, str):
         name = policy or config.policy.name
+    elif not inspect.isclass(policy) and not isinstance(policy, Pieces | Policy):
+        raise ConfigError(f"policy: found {policy!r}, expected a name, a class with decide(view, now), or pieces")
     elif isinstance(policy, Pieces):
         name, own = policy.name, policy
     else:
@@ -177,6 +213,19 @@ def whole_number(name: str, value: object, least: int = 1) -> int:
     return found
 
 
+def at_once(where: str, jobs: object) -> int:
+    """How many runs go on at a time, as joblib counts: None and -1 are all processors, -2 all but one."""
+    found, most = plain(jobs), cores()
+    if found is None:
+        return most
+    if isinstance(found, bool) or not isinstance(found, int) or found == 0:
+        raise ConfigError(
+            f"{where}: jobs: found {jobs!r}, expected a whole number: how many runs at a time, or -1 for all "
+            "processors, -2 for all but one"
+        )
+    return found if found > 0 else max(most + 1 + found, 1)
+
+
 def policy_by_name(policy: PolicyChoice) -> str:
     """A name by which another process finds the policy: ``file.py:Class`` of a class that stands in a file."""
     if isinstance(policy, str):
@@ -189,7 +238,7 @@ def policy_by_name(policy: PolicyChoice) -> str:
         )
     try:
         file = inspect.getsourcefile(policy)
-    except TypeError:  # a class of a notebook
+    except (TypeError, OSError):  # a class of a notebook, whose module __main__ has no file
         file = None
     if file is None or not file.endswith(".py") or not Path(file).is_file() or policy.__qualname__ != policy.__name__:
         raise ConfigError(

@@ -5,30 +5,34 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
+    at_once,
     by_name,
     configured,
+    folder_at,
     in_python,
     listed,
+    only_once,
     plain,
     policy_by_name,
     seconds,
     sections,
     whole_number,
+    without_network,
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
-from slacktide.api.sources import Source, grid_origin, hosts_given
-from slacktide.errors import ConfigError, RunsError
+from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
+from slacktide.errors import AbsentError, ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
-from slacktide.experiment.local import cores, executor
+from slacktide.experiment.local import executor
 from slacktide.results import experiment as folders
 from slacktide.settings import PRESETS
 from slacktide.settings_file import SettingsFile
@@ -70,8 +74,8 @@ class Experiment:
         hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
         policies: Sequence[PolicyChoice] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
         *,
-        seeds: int | Sequence[int] = 1,
-        base_seed: int = 0,
+        seeds: SupportsIndex | Iterable[SupportsIndex] = 1,
+        base_seed: SupportsIndex = 0,
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
         passes: bool = False,
@@ -80,13 +84,16 @@ class Experiment:
         config: str | os.PathLike[str] | None = None,
         **settings: Any,
     ) -> None:
-        self.folder = store.check_folder(Path(folder))
+        self.folder = store.check_folder(folder_at(f"{WHERE}: folder", folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
+        self._described = False
         if workloads is None:
             if hosts is not None or end is not None or title is not None or exclude or config or settings:
                 raise ConfigError(f"{WHERE}: workloads: found none, expected them; {WHERE}(folder) opens what is there")
             folders.read(self.folder)
             return
+        only_once(WHERE, "policies", "policy.name", settings)
+        settings, self._network = without_network(settings)
         self._classes = configured(WHERE, None, config, settings, {}).classes
         common = sections(WHERE, settings)
         self._asked = {
@@ -109,23 +116,28 @@ class Experiment:
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
         """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
         found = cls.__new__(cls)
-        found.folder = store.check_folder(Path(folder))
+        found.folder, found._network, found._described = store.check_folder(Path(folder)), None, False
         found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
         return found
 
     @in_python("Experiment.run")
-    def run(self, *, jobs: int | None = None, cluster: str | None = None, progress: bool | None = None) -> Self:
-        """Does the runs that have no results yet, ``jobs`` at a time (all processors if none is said).
+    def run(
+        self, *, jobs: SupportsIndex | None = None, cluster: str | None = None, progress: bool | None = None
+    ) -> Self:
+        """Does the runs that have no results yet, ``jobs`` at a time, as joblib counts them: None and -1 are all
+        processors, -2 all but one.
 
         ``cluster`` is the address of a Dask scheduler whose workers do them; ``progress`` as of :func:`simulate`. An
         interrupt ends all processes; what is done stays. Raises :class:`ConfigError` and :class:`InputError` before
         the first run, and :class:`RunsError` at the end where some failed: the others are done.
         """
+        wanted = at_once("run", jobs)
         with store.opened(self.folder) as opened:
             asked = self._asked_of(opened)
             runs = conduct.listed(asked)
             conduct.describe(opened, asked, runs, ["slacktide.Experiment"], None)
-            with executor(opened, jobs or cores(), cluster) as hands, Watching(progress) as watching:
+            self._described = True
+            with executor(opened, wanted, cluster) as hands, Watching(progress) as watching:
                 failures = conduct.conduct(asked, runs, opened, hands, watching)
         if failures:
             point, outcome = failures[0]
@@ -149,6 +161,10 @@ class Experiment:
             for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
         }
         top = {**self._asked, **words}
+        if self._network is not None:
+            common = top.get("settings", {})
+            delay = {**common.get("delay", {}), "network": network_file(self._network, opened.inputs)}
+            top["settings"] = {**common, "delay": delay}
         return grid.of(Node(SettingsFile(WHERE, top), (), top))
 
     @property
@@ -166,14 +182,14 @@ class Experiment:
 
     @property
     def classes(self) -> pl.DataFrame:
-        """A row per finished run and service class: workload, hosts, policy, replicate (of the seeds, from 0), class,
-        requests, kept (how many got their promise), lowest (availability), penalty (cpu-seconds), preemptions,
-        wasted_startup (s), and of the whole run operations and passes."""
+        """A row per finished run and service class: workload, hosts, policy, seed, class, requests, fulfilment (the
+        share that got its promise; NaN where there are no requests), availability_min, penalty (cpu-seconds),
+        preemptions, wasted_startup (s), and of the whole run operations and passes."""
         from slacktide.reporting.gather import members
         from slacktide.reporting.scores import read_run
 
         self._done()
-        return _frame(row for one in members(self._read()) for row in read_run(one))
+        return _frame(_named_as_files(row, one.run.seed) for one in members(self._read()) for row in read_run(one))
 
     @property
     def requests(self) -> pl.DataFrame:
@@ -200,22 +216,27 @@ class Experiment:
         return report(self, out, export=export)
 
     def _read(self) -> folders.Experiment:
-        if not (self.folder / folders.ABOUT).is_file() and self._asked is not None:
-            raise ConfigError(f"{self.folder}: not begun; call run()")
-        return folders.read(self.folder)
+        if self._asked is None or self._described:
+            return folders.read(self.folder)
+        if not (self.folder / folders.ABOUT).is_file():
+            raise AbsentError(f"{self.folder}: not begun; call run()")
+        raise AbsentError(
+            f"{self.folder}: holds an experiment, which need not be this one; call run(), which does nothing twice. "
+            f"{WHERE}(folder) opens what is there"
+        )
 
     def _done(self) -> list[folders.Run]:
-        """Its finished runs. Raises :class:`ConfigError` where there are none."""
+        """Its finished runs. Raises :class:`AbsentError` where there are none."""
         found = self._read().done
         if not found:
-            raise ConfigError(f"{self.folder}: no run is finished; call run()")
+            raise AbsentError(f"{self.folder}: no run is finished; call run()")
         return list(found)
 
     def __fspath__(self) -> str:
         return str(self.folder)
 
     def __repr__(self) -> str:
-        if not (self.folder / folders.ABOUT).is_file():
+        if (self._asked is not None and not self._described) or not (self.folder / folders.ABOUT).is_file():
             return f"Experiment({str(self.folder)!r}: not begun)"
         found = folders.read(self.folder)
         return f"Experiment({str(self.folder)!r}: {len(found.done)} of {len(found.runs)} runs are done)"
@@ -273,6 +294,13 @@ def _words(origin: grid.FromFile | grid.Generated) -> dict[str, Any]:
     return {"generator": origin.generator, "with": dict(origin.parameters), "seed": origin.seed}
 
 
+def _named_as_files(row: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """A row of the report's numbers, by the names and keys of all other tables."""
+    shown = {"replicate": ("seed", seed), "lowest": ("availability_min", row["lowest"])}
+    shown["kept"] = "fulfilment", row["kept"] / row["requests"] if row["requests"] else float("nan")
+    return dict(shown.get(name, (name, value)) for name, value in row.items())
+
+
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
     import pyarrow as pa
 
@@ -290,5 +318,7 @@ def report(
     """
     from slacktide import reporting
 
+    if isinstance(experiment, Experiment):
+        experiment._read()
     reporting.write(Path(experiment), Path(out), None if export is None else Path(export))
     return Path(out)

@@ -6,30 +6,36 @@ import os
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
+    at_once,
     by_name,
     configured,
     in_python,
     listed,
+    only_once,
     plain,
     policy_by_name,
     seconds,
+    switch,
     whole_number,
+    without_network,
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
-from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given
+from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given, network_file
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
 from slacktide.experiment import planning, store
 from slacktide.experiment.goals import goal_of
-from slacktide.experiment.local import cores, executor
+from slacktide.experiment.grid import PolicyEntry
+from slacktide.experiment.local import executor
 
 if TYPE_CHECKING:
     import polars as pl
@@ -71,6 +77,10 @@ class CapacityPlan:
         return f"CapacityPlan({self._found.question.goal}: hosts {said})"
 
 
+def _with_network(one: PolicyEntry, file: str) -> PolicyEntry:
+    return replace(one, config=replace(one.config, delay=replace(one.config.delay, network=file)))
+
+
 @in_python("plan")
 def plan(
     workload: Source,
@@ -80,13 +90,13 @@ def plan(
     target: Mapping[str, float | str] | None = None,
     penalty: float | None = None,
     end: Duration | None = None,
-    seed: int = 0,
-    seeds: int = 1,
-    within: int = 1,
-    most: int | None = None,
+    seed: SupportsIndex = 0,
+    seeds: SupportsIndex = 1,
+    within: SupportsIndex = 1,
+    most: SupportsIndex | None = None,
     curve: bool = True,
     folder: str | os.PathLike[str] | None = None,
-    jobs: int | None = None,
+    jobs: SupportsIndex | None = None,
     cluster: str | None = None,
     progress: bool | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -109,8 +119,12 @@ def plan(
     listed("plan", policies)
     seeds, within = whole_number("plan: seeds", seeds), whole_number("plan: within", within)
     most = None if most is None else whole_number("plan: most", most)
+    wanted = at_once("plan", jobs)
     if target is not None and not isinstance(target, Mapping):
         raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
+    only_once("plan", "policies", "policy.name", settings)
+    curve = switch("plan: curve", curve)
+    settings, network = without_network(settings)
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
@@ -126,12 +140,15 @@ def plan(
     with ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()) if folder is None else folder)
         opened = stack.enter_context(store.opened(place))
+        if network is not None:
+            file = network_file(network, opened.inputs)
+            found = {name: _with_network(one, file) for name, one in found.items()}
         requests = grid_origin(workload, opened.inputs, "workload", classes)
         asked = planning.grid_of(requests, grid_origin(mix, opened.inputs, "hosts", classes), found, seeds, None)
-        hands = stack.enter_context(executor(opened, jobs or cores(), cluster))
+        hands = stack.enter_context(executor(opened, wanted, cluster))
         watching = stack.enter_context(Watching(progress))
-        at_once = max(1, hands.jobs // (seeds * len(found)))
-        question = planning.Question(asked, goal, ["slacktide.plan"], at_once, within, most, curve)
+        together = max(1, hands.jobs // (seeds * len(found)))
+        question = planning.Question(asked, goal, ["slacktide.plan"], together, within, most, curve)
         answer = planning.plan(question, opened, hands, watching)
         if folder is not None:
             curves.check_drawing()

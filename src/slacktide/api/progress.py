@@ -26,6 +26,8 @@ def in_notebook() -> bool:
 
 def bar_of(wanted: bool | None) -> Callable[..., Any] | None:
     """What makes a bar, or None: none is shown. Raises :class:`ConfigError` where one is wanted and tqdm is missing."""
+    if wanted not in (None, True, False):
+        raise ConfigError(f"progress: found {wanted!r}, expected True, False or None")
     if wanted is False or (wanted is None and not in_notebook()):
         return None
     try:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
+from slacktide.api.configuring import folder_at
 from slacktide.api.drawing import figure_of, frame_of
 from slacktide.api.sources import Origin
-from slacktide.errors import ConfigError
+from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder
 from slacktide.experiment.run_folder import Finished
 from slacktide.results import tables
@@ -41,11 +42,11 @@ class Result:
     def instances(self) -> pl.DataFrame:
         """A row per instance, as in instances.parquet; where each request is one instance :attr:`requests` has all.
 
-        Raises :class:`ConfigError` there.
+        Raises :class:`AbsentError` there, so that ``hasattr(result, "instances")`` is False.
         """
         found = self._done.result.instances
         if found is None:
-            raise ConfigError("instances: every request of this run is one instance: 'requests' has them")
+            raise AbsentError("instances: every request of this run is one instance: 'requests' has them")
         return frame_of(tables.instance_rows(*self._rows(found)).table())
 
     @cached_property
@@ -80,17 +81,17 @@ class Result:
 
     @cached_property
     def events(self) -> pl.DataFrame:
-        """A row per event, as in events.parquet. Raises :class:`ConfigError` where ``events=False`` was asked for."""
+        """A row per event, as in events.parquet. Raises :class:`AbsentError` where ``events=False`` was asked for."""
         done = self._done
         if done.result.events is None or not done.asked.events:
-            raise ConfigError("events: none were kept; simulate with events=True")
+            raise AbsentError("events: none were kept; simulate with events=True")
         return frame_of(tables.event_rows(done.workload, done.hosts, done.result.events, EVENT_KINDS).table())
 
     @cached_property
     def passes(self) -> pl.DataFrame:
-        """A row per scheduling pass, as in passes.parquet. Raises :class:`ConfigError` as :attr:`events`."""
+        """A row per scheduling pass, as in passes.parquet. Raises :class:`AbsentError` as :attr:`events`."""
         if self._done.result.passes is None:
-            raise ConfigError("passes: none were kept; simulate with passes=True")
+            raise AbsentError("passes: none were kept; simulate with passes=True")
         return frame_of(tables.rows_of(self._done.result.passes).table())
 
     @property
@@ -123,7 +124,7 @@ class Result:
         the policy was given by name. Raises :class:`OutputError`, also for a folder that holds anything but earlier
         results.
         """
-        return self._saved(Path(folder), self._done)
+        return self._saved(folder_at("save", folder), self._done)
 
     def _saved(self, folder: Path, done: Finished) -> Path:
         origin = self._origin

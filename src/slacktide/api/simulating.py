@@ -5,12 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, SupportsIndex
 
-from slacktide.api.configuring import Duration, PolicyChoice, configured, in_python, seconds, with_policy
+from slacktide.api.configuring import (
+    Duration,
+    PolicyChoice,
+    configured,
+    in_python,
+    only_once,
+    seconds,
+    switch,
+    with_policy,
+    without_network,
+)
 from slacktide.api.progress import of_run
 from slacktide.api.result import Result
-from slacktide.api.sources import Origin, Source, classes_of, inputs_of
+from slacktide.api.sources import Origin, Source, classes_of, inputs_of, warn_of_other_inputs
 from slacktide.config import PresetName
 from slacktide.errors import ConfigError
 from slacktide.experiment.run_folder import Asked, finished
@@ -25,7 +35,7 @@ def simulate(
     hosts: Source | None = None,
     policy: PolicyChoice | None = None,
     end: Duration | None = None,
-    seed: int | None = None,
+    seed: SupportsIndex | None = None,
     *,
     preset: PresetName | None = None,
     config: str | os.PathLike[str] | None = None,
@@ -54,21 +64,29 @@ def simulate(
     events, passes   whether the tables of these names are kept; without passes a run takes less time
     progress         show it: None in notebooks only, where tqdm is installed
     settings         every other setting by section and key: ``policy_patience=30`` for ``policy.patience``;
-                     ``classes``, a list as in a settings file
+                     ``classes``, a list as in a settings file; ``delay_network`` a path, or ``generated.network``
 
     Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
     your own that breaks its contract.
     """
+    events, passes = switch("simulate: events", events), switch("simulate: passes", passes)
+    if policy is not None:
+        only_once("simulate", "policy", "policy.name", settings)
     step = seconds("intervals", intervals)
     if step is not None and step < SHORTEST:
         raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
+    settings, network = without_network(settings)
     chosen = configured("simulate", preset, config, settings, named)
     chosen, own = with_policy(chosen, policy)
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
     grouping = grouping_of(group_by, kind, approach, config)
     origin = Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
+    warn_of_other_inputs(config, origin)
+    if network is not None:
+        machines = replace(machines, network=network)
+    origin.network = machines.network
     if epoch and chosen.simulation.epoch == EPOCH:
         chosen = replace(chosen, simulation=replace(chosen.simulation, epoch=epoch))
     asked = Asked(passes=passes, events=events, intervals=step)

@@ -9,16 +9,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
-from slacktide.api.configuring import in_python
+import numpy as np
+
+from slacktide.api.configuring import folder_at, in_python, whole_number
 from slacktide.api.drawing import frame_of
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, InputWarning
 from slacktide.experiment import grid
 from slacktide.experiment.grid import FromFile
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
+from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import Value, settled
 from slacktide.inputs.generators.registry import GENERATORS, generated
@@ -28,6 +31,8 @@ from slacktide.inputs.problems import check_readable
 from slacktide.inputs.write import hosts_table, workload_table
 from slacktide.model import DEFAULT_CLASSES, Hosts, Network, ServiceClass, Workload
 from slacktide.results.generated import save
+from slacktide.settings_file import read as read_settings
+from slacktide.whole_file import write_whole
 
 if TYPE_CHECKING:
     import polars as pl
@@ -79,8 +84,9 @@ class Generated:
 
         The folder is there whole or not at all. Raises :class:`OutputError`.
         """
-        save(GENERATORS[self.generator], self.parameters, self.seed, Path(folder))
-        return Path(folder)
+        out = folder_at("save", folder)
+        save(GENERATORS[self.generator], self.parameters, self.seed, out)
+        return out
 
     def __repr__(self) -> str:
         requests, hosts = self.tables
@@ -90,12 +96,14 @@ class Generated:
 
 
 @in_python("generate")
-def generate(name: str, /, *, seed: int = 0, **parameters: Any) -> Generated:
+def generate(name: str, /, *, seed: SupportsIndex = 0, **parameters: Any) -> Generated:
     """A workload and its hosts, by the generator of this name (``slacktide generate`` lists them).
 
     ``parameters`` are the generator's own, such as ``hosts=62``. Raises :class:`ConfigError` for an unknown generator
     or parameter, and for a value out of range.
     """
+    seed = whole_number("generate: seed", seed, 0)
+    name = str(name)
     if name not in GENERATORS:
         raise ConfigError(f"generate: found {name!r}, expected {expected_name(name, list(GENERATORS))}")
     known = settled(name, GENERATORS[name].parameters, parameters)
@@ -104,8 +112,14 @@ def generate(name: str, /, *, seed: int = 0, **parameters: Any) -> Generated:
     return found
 
 
-Source: TypeAlias = str | os.PathLike[str] | ArrowStream | Generated
-"""A path, a frame (polars, pandas, Arrow, whatever has Arrow's C stream), or what ``generate`` returned."""
+class LazyFrame(Protocol):
+    """A frame of polars that is not computed yet."""
+
+    def collect(self) -> ArrowStream: ...
+
+
+Source: TypeAlias = str | os.PathLike[str] | ArrowStream | LazyFrame | Generated
+"""A path, a frame (polars, also a lazy one, pandas, Arrow, whatever has Arrow's C stream), or what ``generate`` returned."""
 
 
 Columns: TypeAlias = str | os.PathLike[str] | Mapping[str, str]
@@ -118,9 +132,10 @@ class Origin:
 
     files: list[Path] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
+    network: Network | None = None
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of each table, as Arrow writes it."""
+        """SHA-256 of each table, as Arrow writes it, and of the network as its file would be."""
         import pyarrow as pa
 
         found = {}
@@ -129,6 +144,8 @@ class Origin:
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
             found[f"{what} in memory"] = hashlib.sha256(sink.getvalue()).hexdigest()
+        if self.network is not None:
+            found["network in memory"] = hashlib.sha256(network_text(self.network).encode()).hexdigest()
         return found
 
 
@@ -170,6 +187,7 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
         origin.files.append(Path(source))
         return read_workload(Path(source), classes=classes, rests=True)
     opened = workload_frame(source.tables[0] if isinstance(source, Generated) else _frame(source, "workload"))
+    _warn_of_gaps(source)
     origin.tables["workload"] = opened.table
     return workload_of(opened, classes)
 
@@ -214,6 +232,41 @@ def _frame(source: object, what: str) -> ArrowStream:
     return found
 
 
+def _warn_of_gaps(source: Any) -> None:
+    """Of numbers pandas says NaN for a gap and for what could not be computed; as a duration a gap means a lot."""
+    if type(source).__module__.partition(".")[0] != "pandas" or "duration" not in source:
+        return
+    gaps = np.flatnonzero(source["duration"].isna())
+    if len(gaps) and source["duration"].dtype.kind == "f":
+        warnings.warn(
+            f"workload: duration: NaN in {len(gaps):,} {'row' if len(gaps) == 1 else 'rows'} (the first: {gaps[0]}), "
+            "taken as: never completes; write inf where that is meant",
+            InputWarning,
+            stacklevel=5,
+        )
+
+
+def warn_of_other_inputs(config: str | os.PathLike[str] | None, origin: Origin) -> None:
+    """Warns where settings are those of a run whose inputs were others: it is not that run which is repeated.
+
+    A file and a frame are not compared: what is the same in both looks different.
+    """
+    if config is None or Path(config).suffix != ".json":
+        return
+    known = read_settings(Path(config)).values.get("inputs")
+    if not isinstance(known, dict) or not any(name.endswith(" in memory") for name in known):
+        return
+    found = origin.digests()
+    others = [name.removesuffix(" in memory") for name in found if known.get(name, found[name]) != found[name]]
+    if others:
+        warnings.warn(
+            f"config: {os.fspath(config)}: that run had another {' and other '.join(others)}: its settings are taken, "
+            "its results will not come out again",
+            InputWarning,
+            stacklevel=4,
+        )
+
+
 def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[ServiceClass]) -> FromFile | grid.Generated:
     """Where many runs find it: a path as it is, a generator by its name, a frame in a file of ``folder``.
 
@@ -234,6 +287,14 @@ def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[Servi
         write_hosts(_hosts(source, origin), aside)
     content = hashlib.sha256(aside.read_bytes()).hexdigest()
     return FromFile(aside.replace(folder / f"given-{content}.parquet").resolve())
+
+
+def network_file(network: Network, folder: Path) -> str:
+    """A network in a file of ``folder``, named by its content, for many runs."""
+    text = network_text(network)
+    path = folder / f"given-{hashlib.sha256(text.encode()).hexdigest()}.yaml"
+    write_whole(path, text)
+    return str(path.resolve())
 
 
 def _name(source: Source, what: str) -> str:

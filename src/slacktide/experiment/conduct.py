@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import slacktide
 from slacktide import settings
 from slacktide.config import Config
-from slacktide.errors import OutputError
+from slacktide.errors import ConfigError, OutputError, remedy
 from slacktide.experiment import keys
 from slacktide.experiment.grid import Grid, Point
 from slacktide.experiment.prepare import Inputs, about, classes_of
@@ -169,7 +169,13 @@ def _tasks(store: Store, inputs: Inputs, todo: Mapping[str, Point]) -> list[Task
     for key, point in todo.items():
         pair = (point.workload, point.policy)
         if pair not in chosen:
-            chosen[pair] = _configuration(inputs.grid.config_of(point), workloads[point.workload])
+            config = inputs.grid.config_of(point)
+            if config.simulation.end is None and about(workloads[point.workload])["endless"]:
+                raise ConfigError(
+                    f"workload {point.workload}: end: found none, expected when to stop, because some requests never "
+                    "complete: add " + remedy("'end: 1h' to the grid", 'end="1h"')
+                )
+            chosen[pair] = _configuration(config, workloads[point.workload])
         configuration, files = chosen[pair]
         tasks.append(
             Task(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,16 +21,17 @@ from slacktide.inputs import (
     write_hosts,
     write_workload,
 )
+from slacktide.inputs.formats.network_file import network_text, read_network
 from slacktide.inputs.generators.registry import GENERATORS
 from slacktide.inputs.grouping import grouped
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
 from slacktide.inputs.prepare.peak import peak
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
 from slacktide.results import replaced_directory
-from slacktide.settings import class_of
+from slacktide.settings import class_mapping, class_of
 
-WORKLOAD, HOSTS, ABOUT = "workload.parquet", "hosts.parquet", "about.json"
-PREPARED = frozenset({WORKLOAD, HOSTS, ABOUT})
+WORKLOAD, HOSTS, NETWORK, ABOUT = "workload.parquet", "hosts.parquet", "network.yaml", "about.json"
+PREPARED = frozenset({WORKLOAD, HOSTS, NETWORK, ABOUT})
 
 
 class Inputs:
@@ -49,7 +50,10 @@ class Inputs:
         return self._prepared("workload", name, self.grid.workloads[name].origin)
 
     def hosts(self, name: str) -> Path:
-        """The folder of a prepared host set: hosts.parquet and about.json. Raises InputError and OutputError."""
+        """The folder of a prepared host set: hosts.parquet, about.json, and network.yaml where a generator has one.
+
+        Raises InputError and OutputError.
+        """
         return self._prepared("hosts", name, self.grid.hosts[name])
 
     def classes(self) -> tuple[ServiceClass, ...]:
@@ -76,21 +80,25 @@ class Inputs:
     def _write_workload(self, aside: Path, origin: Origin) -> dict[str, Any]:
         classes: tuple[ServiceClass, ...] = DEFAULT_CLASSES
         if isinstance(origin, Generated):
-            instances = 0
+            instances, endless = 0, False
             with WorkloadParquetWriter(aside / WORKLOAD) as writer:
                 for piece in _pieces(origin):
                     writer.append(piece)
                     instances, classes = instances + len(piece), piece.classes
-            own = None if classes == DEFAULT_CLASSES else [asdict(one) for one in classes]
-            return {"rows": writer.rows, "instances": instances, "classes": own}
+                    endless |= bool(np.isinf(piece.duration).any())
+            own = None if classes == DEFAULT_CLASSES else [class_mapping(one) for one in classes]
+            return {"rows": writer.rows, "instances": instances, "classes": own, "endless": endless}
         assert isinstance(origin, FromFile)  # noqa: S101  what a workload can be
         workload = read_workload(origin.path, classes=self.classes())
         write_workload(workload, aside / WORKLOAD)
-        return {"rows": len(workload), "instances": len(workload), "classes": None}
+        endless = bool(np.isinf(workload.duration).any())
+        return {"rows": len(workload), "instances": len(workload), "classes": None, "endless": endless}
 
     def _write_hosts(self, aside: Path, origin: Origin) -> dict[str, Any]:
         hosts = self._made(origin)
         write_hosts(hosts, aside / HOSTS)
+        if hosts.network is not None:
+            (aside / NETWORK).write_text(network_text(hosts.network), encoding="utf-8")
         capacity = dict(zip(hosts.resources, hosts.capacity.sum(axis=0).tolist(), strict=True))
         return {"hosts": len(hosts), "capacity": capacity}
 
@@ -111,7 +119,9 @@ class Inputs:
                 return first(self._above(of), count, before)
 
     def _above(self, name: str) -> Hosts:
-        return read_hosts(self.hosts(name) / HOSTS)
+        folder = self.hosts(name)
+        hosts, network = read_hosts(folder / HOSTS), network_of(folder)
+        return hosts if network is None else replace(hosts, network=read_network(network))
 
     def _read(self, name: str) -> Workload:
         folder = self.workload(name)
@@ -123,9 +133,15 @@ def about(folder: Path) -> dict[str, Any]:
     try:
         found = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
         of = {"workload": "instances", "hosts": "capacity"}[found["kind"]]
-        return {**found, of: found[of], "classes": found.get("classes")}
+        return {**found, of: found[of], "classes": found.get("classes"), "endless": found.get("endless")}
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{folder / ABOUT}: cannot be read again; remove {folder} and resume ({error!r})") from error
+
+
+def network_of(folder: Path) -> str | None:
+    """The network file of a prepared host set, for settings that say nothing of one (``delay.network``)."""
+    path = folder / NETWORK
+    return str(path) if path.is_file() else None
 
 
 def classes_of(folder: Path, classes: tuple[ServiceClass, ...]) -> tuple[ServiceClass, ...]:

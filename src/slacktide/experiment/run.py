@@ -17,7 +17,7 @@ from slacktide import errors, settings
 from slacktide.config import Config
 from slacktide.errors import InputError, SlacktideError, fail
 from slacktide.experiment import keys
-from slacktide.experiment.prepare import HOSTS, WORKLOAD, load_workload
+from slacktide.experiment.prepare import HOSTS, WORKLOAD, load_workload, network_of
 from slacktide.experiment.run_folder import Asked, run_into
 from slacktide.inputs import align, read_hosts
 from slacktide.model import Hosts, Workload
@@ -180,6 +180,8 @@ def perform(task: Task) -> None:
             raise fail(path, "the content it had when the experiment began; resume it")
     config = configured(task.configuration)
     config = replace(config, simulation=replace(config.simulation, seed=task.seed))
+    if config.delay.network is None:
+        config = replace(config, delay=replace(config.delay, network=network_of(Path(task.hosts))))
     files = [Path(task.workload) / WORKLOAD, Path(task.hosts) / HOSTS]
     again = ["slacktide", "simulate", *map(str, files), "--config", str(target / "manifest.json")]
     with _inputs(task, config) as (workload, hosts):

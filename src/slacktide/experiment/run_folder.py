@@ -82,6 +82,7 @@ def finished(
         config,
         own=own,
         events=asked.events or asked.published or config.delay.network is not None,
+        turns=asked.published,  # whose files have a row for each
         outages=_windowed(workload) and asked.intervals is not None,
         passes=asked.passes or asked.published,
         progress=progress,
@@ -150,13 +151,14 @@ def _windowed(workload: Workload) -> bool:
 
 def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResult) -> Any:
     """What users saw, placement by placement (``metrics.delay``); None where no network was given."""
-    if config.delay.network is None or result.events is None:
+    if (config.delay.network is None and hosts.network is None) or result.events is None:
         return None
     from slacktide.inputs.formats.network_file import read_network
     from slacktide.metrics.delay import placement_delays
 
-    there = replace(hosts, network=read_network(config.delay.network, hosts))
-    return placement_delays(result.events, workload, there, config.delay, result.end)
+    if config.delay.network is not None:
+        hosts = replace(hosts, network=read_network(config.delay.network, hosts))
+    return placement_delays(result.events, workload, hosts, config.delay, result.end)
 
 
 def _write_tables(aside: Path, done: Finished) -> None:

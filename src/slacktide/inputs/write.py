@@ -160,7 +160,8 @@ class WorkloadParquetWriter:
         import pyarrow.parquet as pq
 
         aside = self._stack.enter_context(whole_file(self.path))
-        writer = pq.ParquetWriter(aside, schema, compression="zstd", write_page_checksum=True)
+        options = {"compression": "zstd", "write_page_checksum": True}
+        writer = pq.ParquetWriter(aside, schema, store_schema=False, **options)  # words are text to every reader
         self._writer = self._stack.enter_context(writer)
 
 

@@ -1,8 +1,8 @@
 """What a policy is given and what it answers.
 
 A policy is asked once a pass: ``decide(view, now)``. It must be deterministic (chance
-comes from ``view.random``), must not keep the view, and must not change anything in
-it. Its plan is checked before it is carried out: capacity, constraints, anti-affinity,
+comes from ``view.random``), must not keep the view, and cannot change anything in it:
+arrays are read-only. Its plan is checked before it is carried out: capacity, constraints, anti-affinity,
 nothing bound twice, no victim without beneficiary.
 """
 
@@ -20,6 +20,7 @@ from slacktide.kernels.drive.apply_plan import metric_in_queue, metric_on_host, 
 from slacktide.kernels.tables.arrays import Tables
 from slacktide.kernels.tables.schema import DONE, PLACED, WAITING
 from slacktide.model import Hosts, Workload
+from slacktide.policy.read_only import ReadOnlyTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +102,7 @@ class View:
     """Those of the run."""
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "tables", ReadOnlyTables(self.tables))
         self.masks.refresh(self.tables)
 
     @cached_property

@@ -23,12 +23,15 @@ _fixed_tuple: Any = to_fixed_tuple
 _FLOATS = _pointer(types.float64)
 _SCORE = types.float64(_FLOATS, _FLOATS, _FLOATS, types.int64, _FLOATS)
 _PIECE = types.float64(types.float64, types.float64, _FLOATS, _FLOATS, _FLOATS, _FLOATS)
+_SHOWN = types.Array(types.float64, 1, "C", readonly=True)
+"""Numbers of the run's own: Numba compiles nothing that writes to them."""
+_RANKS = types.Array(types.int64, 1, "C", readonly=True)
 _COST = types.void(_FLOATS, _pointer(types.int64), types.int64, _FLOATS, types.int64)
 
 
 def score(function: Callable[..., Any], further: int = 0) -> Any:
     """Compiled, with its ``address``; ``further`` numbers follow its three arrays. Raises :class:`NumbaError`."""
-    own: Any = numba.njit(function)
+    own: Any = numba.njit([(_SHOWN, _SHOWN, _SHOWN, *[types.float64] * further)])(function)
 
     def call(capacity: Any, free: Any, demand: Any, length: Any, _numbers: Any) -> Any:
         shape = (length,)
@@ -54,7 +57,7 @@ def score(function: Callable[..., Any], further: int = 0) -> Any:
 
 def cost(function: Callable[..., Any]) -> Any:
     """Compiled, with its ``address``. Raises :class:`NumbaError`."""
-    own: Any = numba.njit(function)
+    own: Any = numba.njit([(_SHOWN, _RANKS, types.Array(types.float64, 1, "C"))])(function)
 
     def call(slack: Any, rank: Any, length: Any, out: Any, width: Any) -> Any:
         filled = _carray(out, (width,))

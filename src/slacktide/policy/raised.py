@@ -14,6 +14,7 @@ INSTALLED = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 """Where libraries are, which a user's code may call; packages of policies are there, too."""
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FILE = re.compile(r'^File "(?P<file>[^"]+)", line (?P<line>\d+):', re.MULTILINE)
+_WRITES = re.compile(r"setitem\(readonly array")
 _STAGE = re.compile(r"^(Failed in nopython mode pipeline|$)")
 
 
@@ -31,6 +32,8 @@ def not_compiled(problem: Exception) -> str:
     why = next((line for line in text.splitlines() if not _STAGE.match(line)), text.strip())
     places = (found for found in _FILE.finditer(text) if not found["file"].endswith("own_code.py"))
     place = next((f"{_short(found['file'])}:{found['line']}: " for found in places), "")
+    if _WRITES.search(text):
+        why = "found an array that is written to, expected only 'out' to be; change a copy"
     return f"{place}{why.strip()}"
 
 

@@ -53,16 +53,16 @@ class Rows:
         import pyarrow as pa  # here, because a run without --out needs none of it
         import pyarrow.parquet as pq
 
-        schema: Any = None
         writer: Any = None
         try:
             for part in _parts(self.count):
                 table = arrow.table(self.columns(part))
                 if writer is None:
-                    marks = {"format": FORMAT, "schema_version": str(SCHEMA_VERSION)}
-                    schema = table.schema.with_metadata(marks)
-                    writer = pq.ParquetWriter(path, schema, compression="zstd", dictionary_pagesize_limit=DICTIONARY)
-                writer.write_table(table.replace_schema_metadata(schema.metadata))
+                    options = {"compression": "zstd", "dictionary_pagesize_limit": DICTIONARY}
+                    # without Arrow's own schema words are text to every reader, as in frames, and not categories
+                    writer = pq.ParquetWriter(path, table.schema, store_schema=False, **options)
+                    writer.add_key_value_metadata({"format": FORMAT, "schema_version": str(SCHEMA_VERSION)})
+                writer.write_table(table)
                 let_go(*self.read)
         except (OSError, pa.ArrowException) as error:
             raise OutputError(f"{path.name}: cannot be written: {error}") from error

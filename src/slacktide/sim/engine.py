@@ -150,6 +150,7 @@ def run(
     *,
     own: object = None,
     events: bool = False,
+    turns: bool = False,
     outages: bool = False,
     passes: bool = False,
     decisions: bool = False,
@@ -161,7 +162,7 @@ def run(
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
     ``own`` is a policy, or its class, that decides instead of the one that ``config.policy.name`` names;
-    ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
+    ``turns`` makes each turn in vain an event ``held``, instead of the first of a wait; ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
     outages of promises over a window, which ``events`` are among others;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
     requests in all; ``announce`` with a sentence when kernels must be compiled first;
@@ -172,6 +173,7 @@ def run(
         announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
     with compile_clock(has_own_code(config)) as seconds:
         record = schema.RECORD_EVENTS * events + schema.RECORD_OUTAGES * (events or outages)
+        record += schema.RECORD_TURNS * turns
         record += schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
         result = _run(workload, hosts, config, own, record, progress, intervals, observe)
         return replace(result, compile_seconds=max(seconds(), result.compile_seconds))

@@ -17,6 +17,7 @@ from slacktide.kernels.tables.arrays import Tables
 from slacktide.model import Hosts, Workload
 from slacktide.policy.api import Masks, Policy, View
 from slacktide.policy.plan_pass import carry_out, decided
+from slacktide.policy.read_only import read_only
 
 
 class Stepper:
@@ -31,7 +32,8 @@ class Stepper:
         policy: Policy,
         grow: Callable[[int], bool],
     ) -> None:
-        self.tb, self.workload, self.hosts, self.config = tb, workload, hosts, config
+        self.tb, self.config = tb, config
+        self.workload, self.hosts = read_only(workload), read_only(hosts)
         self.policy, self._name = policy, config.policy.name
         self._grow, self._masks = grow, Masks()
 

@@ -13,6 +13,7 @@ from slacktide.kernels.tables.log_records import PREEMPTED
 from slacktide.model import Workload
 from slacktide.policy.api import Policy, View
 from slacktide.policy.plan_pass import carry_out, decided
+from slacktide.policy.read_only import read_only
 from slacktide.state import compaction
 from slacktide.state.growth import Growing
 
@@ -103,4 +104,6 @@ def _view(tables: Growing) -> View:
         classes=tuple(tables.classes),
     )
     seed = [tables.config.simulation.seed % 2**64, int(tb.control["batch"])]
-    return View(tb, workload, tables.hosts(), float(tb.control["now"]), np.random.default_rng(seed))
+    return View(
+        tb, read_only(workload), read_only(tables.hosts()), float(tb.control["now"]), np.random.default_rng(seed)
+    )

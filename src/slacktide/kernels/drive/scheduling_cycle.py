@@ -13,7 +13,7 @@ from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, MORE_ACTS, lacking
 from slacktide.kernels.tables.log_records import BEGUN, HELD, PREEMPTED
-from slacktide.kernels.tables.schema import GONE, NOBODY, OPEN, RECORD_DECISIONS, SERVED, Records, State
+from slacktide.kernels.tables.schema import GONE, NOBODY, OPEN, RECORD_DECISIONS, RECORD_TURNS, SERVED, Records, State
 
 
 @kernel
@@ -208,6 +208,17 @@ def protect_again(tb: State) -> None:
 
 
 @kernel
+def tell_held(tb: State, entry: Records, q_j: float) -> None:
+    """An event where it begins to wait in vain; each further turn would say the same, and be most of a run's events.
+
+    Whoever needs these, too, asks for ``RECORD_TURNS``; O(1).
+    """
+    if entry["told"] == 0 or views.rules(tb)["record"] & RECORD_TURNS:
+        entry["told"] = 1
+        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, q_j)
+
+
+@kernel
 def serve(tb: State, entries: Records, at: int) -> None:
     """The entry's turn: a host is found for it, or it is held."""
     control = views.control(tb)
@@ -229,9 +240,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
         told = stands if pieces.weigh(tb) else q_j
         standstill.note(tb, entry, told)
         hopeless_kinds.note(tb, entry, told)
-        instance_ledger.record(
-            tb, HELD, entry["row"], NOBODY, NOBODY, q_j - request_ledger.shift_of(tb, whole(entry["row"]))
-        )
+        tell_held(tb, entry, q_j - request_ledger.shift_of(tb, whole(entry["row"])))
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
     if control["beyond"] != 0:

@@ -30,6 +30,7 @@ def enqueue(tb: State, row: int, now: float) -> None:
     entry["row"] = row
     entry["kind"] = instance["kind"]
     entry["done"] = OPEN
+    entry["told"] = 0
     entry["request"] = request_ledger.decider_of(tb, row)
     if pieces.decide(tb) and not in_force.ever_by_metric(tb):
         pieces.place_entry(tb, entry, 0.0)

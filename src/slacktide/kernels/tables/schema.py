@@ -151,6 +151,7 @@ CLASS = np.dtype(
 ENTRY = np.dtype(
     [
         *(("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")),
+        ("told", "i8"),  # whether an event says that it waits in vain
         ("tier", "i8"),  # of the present pass, where one below its margin may be before it
         *(("first", "f8"), ("second", "f8")),  # where it stands, by a user's own order of the queue
     ],
@@ -334,7 +335,7 @@ LEAVER = np.dtype([("row", "i8"), ("host", "i8"), ("shape", "i8"), ("until", "f8
 BEYOND_BUDGETS, BEYOND_LIMITS = 1, 2
 RESTART, ALWAYS, NEVER = range(3)
 KEPT, LOST, LOST_BY_KIND = range(3)
-RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES, RECORD_OUTAGES = 1, 2, 4, 8
+RECORD_EVENTS, RECORD_DECISIONS, RECORD_PASSES, RECORD_OUTAGES, RECORD_TURNS = 1, 2, 4, 8, 16
 
 CONTROL = np.dtype(
     [
