@@ -79,6 +79,18 @@ def test_the_policy_with_the_least_penalty_is_judged_and_the_others_are_mentione
     assert found.sentences[1].endswith("(87.5 % less), 500 under published.")
 
 
+def test_who_keeps_every_class_as_well_goes_before_who_owes_less() -> None:
+    """Least penalties are bought with a class's promises: a policy that is better in every class is what counts."""
+    rows = run("priority", 100, 78, 800.0) + run("cheap", 100, 66, 100.0, 270) + run("fair", 100, 85, 500.0, 20)
+    names = ("priority", "cheap", "fair")
+    found = verdict(rows, scene(*names))
+    assert found.judged == "fair"
+    assert found.sentences[0].startswith("fair does better than priority here")
+    assert found.sentences[1].endswith("(37.5 % less), 100 under cheap.")
+    rows = run("priority", 100, 90, 800.0) + run("cheap", 100, 66, 100.0, 270) + run("fair", 100, 85, 500.0, 20)
+    assert verdict(rows, scene(*names)).judged == "cheap", "where all keep a class worse the least penalty decides"
+
+
 def test_equal_penalties_are_decided_by_promises_then_by_preemptions_then_by_the_grid() -> None:
     names = ("priority", "a", "b")
     rows = run("priority", 100, 60, 0.0)

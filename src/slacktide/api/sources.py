@@ -119,7 +119,7 @@ class LazyFrame(Protocol):
 
 
 Source: TypeAlias = str | os.PathLike[str] | ArrowStream | LazyFrame | Generated
-"""A path, a frame (polars, also a lazy one, pandas, Arrow, whatever has Arrow's C stream), or what ``generate`` returned."""
+"""A path, a frame (polars, also lazy, pandas, Arrow, whatever has Arrow's C stream), or what ``generate`` returned."""
 
 
 Columns: TypeAlias = str | os.PathLike[str] | Mapping[str, str]
@@ -135,18 +135,33 @@ class Origin:
     network: Network | None = None
 
     def digests(self) -> dict[str, str]:
-        """SHA-256 of each table, as Arrow writes it, and of the network as its file would be."""
+        """SHA-256 of each table, as Arrow writes it, and of the network as its file would be.
+
+        Equal rows have equal ones, whatever held them.
+        """
         import pyarrow as pa
 
         found = {}
-        for what, table in self.tables.items():
-            sink = pa.BufferOutputStream()
+        for what, given in self.tables.items():
+            sink, table = pa.BufferOutputStream(), _alike(given)
             with pa.ipc.new_stream(sink, table.schema) as writer:
                 writer.write_table(table)
             found[f"{what} in memory"] = hashlib.sha256(sink.getvalue()).hexdigest()
         if self.network is not None:
             found["network in memory"] = hashlib.sha256(network_text(self.network).encode()).hexdigest()
         return found
+
+
+def _alike(table: Any) -> Any:
+    """The same rows with texts of one type, columns in one order and in one piece."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    plain = pa.schema(
+        (one.name, one.type if kinds.is_primitive(one.type) else pa.large_string())
+        for one in sorted(table.schema, key=lambda one: str(one.name))
+    )
+    return table.select(plain.names).cast(plain).combine_chunks()
 
 
 def inputs_of(

@@ -121,6 +121,7 @@ class Events:
         self._story, self._order = Story(workload, hosts), Order(workload, config)
         self._host_of = {int(number): row for row, number in enumerate(hosts.ids)}
         self._found: list[tuple[float, int, int, int, int, float]] = []
+        self._in_vain: set[int] = set()
 
     def columns(self) -> dict[str, Any]:
         """As the simulator records them, in its order: at one instant ends, admissions, then the pass."""
@@ -154,10 +155,15 @@ class Events:
             if number in served:
                 self._served(served.pop(number))
             else:
-                life = self._story.lives[number]
-                self._add(time, "held", life.row, qos=self._order.slack(life, time))
+                self._held(time, self._story.lives[number])
         for rest in served.values():  # victims that took free room in the same pass
             self._served(rest)
+
+    def _held(self, time: float, life: Life) -> None:
+        """It waits in vain; that is told once, when it begins, as the simulator does."""
+        if life.row not in self._in_vain:
+            self._in_vain.add(life.row)
+            self._add(time, "held", life.row, qos=self._order.slack(life, time))
 
     def _ended(self, one: Happening) -> None:
         life = self._story.lives[one.request]
@@ -172,6 +178,7 @@ class Events:
             life = self._story.lives[one.request]
             slack = self._order.slack(life, one.time)
             self._story.carry_out(one)
+            self._in_vain.discard(life.row)
             whose = by if one.what == PREEMPTED else -1
             self._add(one.time, one.what, life.row, self._host_of[one.host], whose, slack)
 

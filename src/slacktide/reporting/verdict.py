@@ -1,8 +1,9 @@
 """The verdict in three sentences: what was kept, what is owed, what it cost; chosen from the data by the rules below.
 
 1. Compared are the places (workload, host set, replicate) that every policy has finished, and no others.
-2. Of the policies beside the reference the one with the least penalty is judged; between equals the one that kept more
-   promises, then the one with fewer preemptions, then the first in the grid.
+2. Of the policies beside the reference those come first that kept no class worse than it did; of these, or of all where
+   there are none, the one with the least penalty is judged; between equals the one that kept more promises, then the
+   one with fewer preemptions, then the first in the grid.
 3. It does *better* when no class has a lower share of promises kept and the penalty is not higher, and at least one of
    these is better; *worse* likewise; *no different* when nothing differs; otherwise *better in some respects and worse
    in others*. Shares differ from 0.05 percentage points on, penalties from 1 % on.
@@ -88,12 +89,23 @@ def _mean(rows: Rows, column: str) -> float:
 
 
 def _judged(rows: Rows, others: list[str], scene: Scene) -> str:
-    def rank(policy: str) -> tuple[float, float, float, int]:
+    def rank(policy: str) -> tuple[bool, float, float, float, int]:
         mine = where(rows, policy=policy)
         kept = share_kept(mine) or 0.0
-        return _penalty(mine), -kept, _mean(mine, "preemptions"), scene.policies.index(policy)
+        at_a_loss = any(less >= SHARE_DIFFERS for less in _less_kept(rows, policy, scene))
+        return at_a_loss, _penalty(mine), -kept, _mean(mine, "preemptions"), scene.policies.index(policy)
 
     return min(others, key=rank)
+
+
+def _less_kept(rows: Rows, policy: str, scene: Scene) -> list[float]:
+    """By class how much larger the reference's share of kept promises is; below 0 where it is smaller."""
+    found = []
+    for name in scene.classes:
+        mine, theirs = (share_kept(where(rows, policy=one, **{"class": name})) for one in (policy, scene.reference))
+        if mine is not None and theirs is not None:
+            found.append(theirs - mine)
+    return found
 
 
 def _kept(rows: Rows, best: str, scene: Scene) -> str:
@@ -118,12 +130,8 @@ def _over(rows: Rows) -> str:
 
 
 def _word(rows: Rows, best: str, scene: Scene) -> str:
-    ups, downs = 0, 0
-    for name in scene.classes:
-        mine, theirs = (share_kept(where(rows, policy=one, **{"class": name})) for one in (best, scene.reference))
-        if mine is not None and theirs is not None:
-            ups += mine - theirs >= SHARE_DIFFERS
-            downs += theirs - mine >= SHARE_DIFFERS
+    less = _less_kept(rows, best, scene)
+    ups, downs = sum(-one >= SHARE_DIFFERS for one in less), sum(one >= SHARE_DIFFERS for one in less)
     mine, theirs = _penalty(rows, policy=best), _penalty(rows, policy=scene.reference)
     if abs(mine - theirs) > PENALTY_DIFFERS * max(mine, theirs):
         ups, downs = ups + (mine < theirs), downs + (mine > theirs)

@@ -162,8 +162,9 @@ def run(
     """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
 
     ``own`` is a policy, or its class, that decides instead of the one that ``config.policy.name`` names;
-    ``turns`` makes each turn in vain an event ``held``, instead of the first of a wait; ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
-    outages of promises over a window, which ``events`` are among others;
+    ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
+    outages of promises over a window, which ``events`` are among others; with ``turns`` each turn in vain is an
+    event ``held``, and not only the first of a wait;
     ``progress`` is called now and then with simulated seconds, requests admitted, and
     requests in all; ``announce`` with a sentence when kernels must be compiled first;
     ``observe`` with a :class:`Snapshot` every ``intervals`` seconds of simulated time and at
