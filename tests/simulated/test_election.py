@@ -146,6 +146,26 @@ def test_a_leader_that_cannot_renew_stops_in_time(kind: str) -> None:
     plays(scene)
 
 
+def test_a_renewal_that_is_heard_of_too_late_does_not_give_the_lead_back() -> None:
+    """As where the process was stopped: what only a leader may do was let go of meanwhile, and nobody would notice."""
+
+    async def scene(world: World) -> None:
+        only = await leads(world)
+        lost = asyncio.create_task(only.election.lost())
+        write = only.election._write
+
+        async def late(*asked: Any) -> None:
+            await write(*asked)
+            await asyncio.sleep(RENEW - RETRY / 2)  # after the deadline, and before the one that it would give
+
+        only.election._write = late  # type: ignore[method-assign]
+        await asyncio.sleep(2 * RENEW)
+        assert lost.done()
+        await only.end()
+
+    plays(scene)
+
+
 def test_single_failures_do_not_cost_the_lead() -> None:
     async def scene(world: World) -> None:
         only = await leads(world)

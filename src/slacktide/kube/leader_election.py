@@ -223,6 +223,8 @@ class LeaderElection:
             await self._create(began, patience)
             return
         await self._write(self._spec(lease.spec), lease.metadata, patience)
+        if self._leads.is_set() and not self.leading():
+            return  # a process that was stopped hears of it late: meanwhile it has let go of what only a leader may do
         self._deadline = began + self._renew
 
     async def _write(self, spec: LeaseSpec, metadata: Metadata, patience: float) -> None:
