@@ -51,8 +51,8 @@ MUTANTS = (
     Mutant(
         "who leads knows until when",
         LEASE,
-        "lease.metadata, patience)\n        self._deadline = began + self._renew",
-        "lease.metadata, patience)\n        self._deadline = began + 3 * self._renew",
+        "let go of what only a leader may do\n        self._deadline = began + self._renew",
+        "let go of what only a leader may do\n        self._deadline = began + 3 * self._renew",
     ),
     Mutant("others wait for the lease to run out", LEASE, ">= theirs", ">= 1.0"),
     Mutant("a lease that somebody holds is not free", LEASE, "        elif self._free():", "        else:"),

@@ -158,7 +158,7 @@ def test_a_renewal_that_is_heard_of_too_late_does_not_give_the_lead_back() -> No
             await write(*asked)
             await asyncio.sleep(RENEW - RETRY / 2)  # after the deadline, and before the one that it would give
 
-        only.election._write = late  # type: ignore[method-assign]
+        only.election._write = late  # type: ignore[method-assign, assignment]
         await asyncio.sleep(2 * RENEW)
         assert lost.done()
         await only.end()
