@@ -701,6 +701,7 @@ TWINS: dict[str, str] = {
     "scheduling_cycle.pass_on": "reference.simulator:Simulation.serve",
     "scheduling_cycle.place": "reference.simulator:Simulation.carry_out",
     "scheduling_cycle.prunable": "reference.simulator:Simulation.run_pass",
+    "scheduling_cycle.tell_held": "reference.simulator:Simulation.serve",
     "scheduling_cycle.serve": "reference.simulator:Simulation.serve",
     "scheduling_cycle.list_victims": "reference.policies:Pass.victims",
     "scheduling_cycle.try_gang": "reference.simulator:Simulation.attempt",
