@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from slacktide.cli.cluster.explained_objects import WORKLOADS, explained
 from slacktide.cli.cluster.pod_state import condition, state
@@ -41,6 +42,10 @@ class _ByName(HelpfulGroup):
         if not slash and not known and (len(args) == 1 or args[1].startswith("-")):
             return super().resolve_command(ctx, ["pod", *args])
         return super().resolve_command(ctx, [SHORT.get(kind, kind), *([name] if slash else []), *args[1:]])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Kinds, and pods."""
+        return [*super().shell_complete(ctx, incomplete), *completing.pods(ctx, click.Argument(["name"]), incomplete)]
 
 
 @click.group(cls=_ByName)
