@@ -107,7 +107,9 @@ def test_every_role_is_bound_to_the_service_account_and_to_nobody_else() -> None
     bindings = [o for o in objects(MANIFESTS) if o["kind"] in ("RoleBinding", "ClusterRoleBinding")]
     account = {"kind": "ServiceAccount", "name": "slacktide", "namespace": "slacktide-system"}
     assert all(binding["subjects"] == [account] for binding in bindings)
-    roles = {o["metadata"]["name"] for o in objects(MANIFESTS) if o["kind"] in ("Role", "ClusterRole") and o.get("rules")}
+    roles = {
+        o["metadata"]["name"] for o in objects(MANIFESTS) if o["kind"] in ("Role", "ClusterRole") and o.get("rules")
+    }
     assert {binding["roleRef"]["name"] for binding in bindings} == (roles - FOR_PEOPLE) | {OF_THE_CLUSTER}
 
 
