@@ -9,6 +9,7 @@ from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.changes import Changes
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED
 
 
 @dataclass
@@ -19,9 +20,6 @@ class Deeds:
     preempted: Counter[str] = field(default_factory=Counter)
     passes: int = 0
     longest_pass: float = 0.0
-
-
-DISRUPTED, BY_SCHEDULER = "DisruptionTarget", "PreemptionByScheduler"
 
 
 def preempted_by_scheduler(pod: Pod) -> bool:

@@ -22,7 +22,10 @@ from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
 from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
+from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import NODE, POD, Pod
+from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED
+from slacktide.pasts.conditions import with_condition
 from slacktide.pasts.kinds import BY_RESOURCE, kind_of
 from slacktide.pasts.merging import merged
 from slacktide.pasts.story import Change, Findings, Story
@@ -31,9 +34,7 @@ LONGEST_LINE = 16 << 20
 """Bytes of a line that are read; etcd keeps no object that large."""
 REFUSED = 300
 ABSENT = msgspec.Raw(b"null")
-DISRUPTED = "DisruptionTarget"
-BY_SCHEDULER, EVICTED = "PreemptionByScheduler", "EvictionByEvictionAPI"
-DEFAULT_GRACE_SECONDS = 30.0
+EVICTED = "EvictionByEvictionAPI"
 LEVELS = (
     "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
 )
@@ -43,7 +44,6 @@ class _Ref(msgspec.Struct, rename="camel"):
     resource: str = ""
     namespace: str = ""
     name: str = ""
-    uid: str = ""
     api_group: str = ""
     subresource: str = ""
 
@@ -73,9 +73,6 @@ class _Event(msgspec.Struct, rename="camel"):
 
 class _Meta(msgspec.Struct, rename="camel"):
     name: str = ""
-    namespace: str = ""
-    uid: str = ""
-    generate_name: str = ""
     resource_version: str = ""
     creation_timestamp: Instant | None = None
     deletion_timestamp: Instant | None = None
@@ -103,13 +100,12 @@ class _Target(msgspec.Struct):
 
 class _Binding(msgspec.Struct):
     target: _Target = msgspec.field(default_factory=_Target)
-    metadata: _Meta = msgspec.field(default_factory=_Meta)
 
 
 _event = msgspec.json.Decoder(_Event, dec_hook=decode_special)
 _header = msgspec.json.Decoder(_Header, dec_hook=decode_special)
 _options = msgspec.json.Decoder(_Options)
-_binding = msgspec.json.Decoder(_Binding, dec_hook=decode_special)
+_binding = msgspec.json.Decoder(_Binding)
 WRITES = frozenset(("create", "update", "patch", "apply", "delete", "deletecollection"))
 POD_KEY = ("", POD.plural)
 Key = tuple[str, str, str, str]
@@ -308,7 +304,7 @@ class _Reader:
             yield Change(at, kind, found)
             return
         if kind is POD and found.metadata.uid in self._preempted:
-            found = _with_condition(found, DISRUPTED, self._preempted[found.metadata.uid], BY_SCHEDULER)
+            found = _turned(found, DISRUPTED, self._preempted[found.metadata.uid], BY_SCHEDULER)
         before = self._now.get(key)
         if before is not None and before.metadata.uid != found.metadata.uid:
             yield Change(at, kind, before, deleted=True)
@@ -359,7 +355,7 @@ class _Reader:
             if pod is None or pod.metadata.deletion_timestamp is not None or _at_once(event):
                 yield from self._gone(at, kind, key)
                 return
-            yield from self._marked(at, key, pod, _grace(pod))
+            yield from self._marked(at, key, pod, grace(pod))
         pod = self._now.get(key)
         if kind is POD and pod is not None and event.user.username.endswith(":kube-scheduler"):
             yield from self._disrupted(at, key, BY_SCHEDULER)
@@ -376,7 +372,7 @@ class _Reader:
         """Says why a pod goes, where nobody said it yet."""
         pod = self._now[key]
         if not any(one.type == DISRUPTED for one in pod.status.conditions):
-            self._now[key] = pod = _with_condition(pod, DISRUPTED, at, reason)
+            self._now[key] = pod = _turned(pod, DISRUPTED, at, reason)
             yield Change(at, POD, pod)
 
     def _evicted(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
@@ -388,8 +384,8 @@ class _Reader:
         reason = EVICTED
         if event.user.username.endswith(":slacktide"):
             self._preempted[pod.metadata.uid], reason = at, BY_SCHEDULER
-        self._now[key] = pod = _with_condition(pod, DISRUPTED, at, reason)
-        yield from self._marked(at, key, pod, _grace(pod))
+        self._now[key] = pod = _turned(pod, DISRUPTED, at, reason)
+        yield from self._marked(at, key, pod, grace(pod))
 
     def _bound(self, at: float, key: Key, event: _Event) -> Iterator[Change]:
         """The answer to a binding is no pod."""
@@ -406,7 +402,7 @@ class _Reader:
             self._findings.counts["bindings of pods that were not told of"] += 1
             return
         spec = msgspec.structs.replace(pod.spec, node_name=asked.target.name)
-        self._now[key] = pod = _with_condition(msgspec.structs.replace(pod, spec=spec), "PodScheduled", at)
+        self._now[key] = pod = _turned(msgspec.structs.replace(pod, spec=spec), "PodScheduled", at)
         if key in self._bodies:
             self._bodies[key].setdefault("spec", {})["nodeName"] = asked.target.name
         yield Change(at, POD, pod)
@@ -425,7 +421,7 @@ class _Reader:
         )
         if event.verb == "create" and isinstance(asked, dict):
             metadata = asked.setdefault("metadata", {})
-            metadata.setdefault("creationTimestamp", _whole(at))
+            metadata.setdefault("creationTimestamp", rfc3339(_whole(at)))
             metadata["namespace"] = key[2]
             self._find_owners(metadata)
             name = key[3] or metadata.get("name", "")
@@ -535,16 +531,10 @@ def _at_once(event: _Event) -> bool:
     return asked.grace_period_seconds == 0 or event.user.username.startswith("system:node:")
 
 
-def _grace(pod: Any) -> float:
-    seconds = pod.spec.termination_grace_period_seconds
-    return DEFAULT_GRACE_SECONDS if seconds is None else float(seconds)
+def _whole(at: float) -> float:
+    """As the API writes it: whole seconds, rounded down."""
+    return float(int(at))
 
 
-def _whole(at: float) -> str:
-    return rfc3339(float(int(at)))
-
-
-def _with_condition(pod: Any, name: str, at: float, reason: str = "") -> Any:
-    condition = Condition(name, "True", reason, "", Instant(float(int(at))))
-    others = tuple(one for one in pod.status.conditions if one.type != name)
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=(*others, condition)))
+def _turned(pod: Any, name: str, at: float, reason: str = "") -> Any:
+    return with_condition(pod, name, _whole(at), reason=reason)

@@ -21,8 +21,10 @@ from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
 from slacktide.kube.mirror.pod_record import FINAL, finished_at, grace
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.pods import condition_of
+from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED
 from slacktide.kube.translate.owners import controlling
 from slacktide.pasts import object_files
+from slacktide.pasts.conditions import with_condition
 from slacktide.pasts.object_files import Found
 from slacktide.pasts.story import Change, Findings, Story
 
@@ -33,7 +35,6 @@ ASSIGNED = re.compile(r"Successfully assigned \S+ to (\S+)")
 CREATED = re.compile(r"Created pod:? (\S+)")
 DELETED = re.compile(r"Deleted pod:? (\S+)")
 SCALED = re.compile(r"Scaled (?:up|down) replica set (\S+?)(?: from (\d+))? to (\d+)(?: from (\d+))?$")
-BY_SCHEDULER = "PreemptionByScheduler"
 
 
 class _Ref(msgspec.Struct, rename="camel"):
@@ -242,9 +243,7 @@ def _of_nodes(found: list[Found], told: _Told) -> Iterator[Step]:
 
 
 def _with_ready(one: Any, at: float, ready: bool) -> Any:
-    others = tuple(other for other in one.status.conditions if other.type != "Ready")
-    conditions = (*others, Condition("Ready", "True" if ready else "False", "", "", Instant(at)))
-    return msgspec.structs.replace(one, status=msgspec.structs.replace(one.status, conditions=conditions))
+    return with_condition(one, "Ready", at, "True" if ready else "False")
 
 
 def _of_controllers(found: list[Found], told: _Told) -> Iterator[Step]:
@@ -340,7 +339,7 @@ def _life_of(pod: Any, life: _Life, told: _Told, *, is_there: bool) -> Iterator[
 def _on_its_node(pod: Any, last: Any, life: _Life, created: float, *, is_there: bool) -> Iterator[tuple[float, Any]]:
     """Bound, ready, not ready any more or over; of a pod that is gone only when its containers started is known."""
     bound = max(created, life.bound or condition_of(pod, "PodScheduled")[1] or created)
-    status = objects.PodStatus(phase="Running", conditions=(_condition("PodScheduled", bound),))
+    status = objects.PodStatus(phase="Running", conditions=(Condition("PodScheduled", "True", "", "", Instant(bound)),))
     last = msgspec.structs.replace(last, spec=pod.spec, status=status)
     yield bound, last
     is_ready, since = condition_of(pod, "Ready")
@@ -361,18 +360,11 @@ def _on_its_node(pod: Any, last: Any, life: _Life, created: float, *, is_there: 
 
 def _going(pod: Any, at: float, *, preempted: bool) -> Any:
     if preempted:
-        conditions = (*pod.status.conditions, _condition("DisruptionTarget", at, reason=BY_SCHEDULER))
-        pod = msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=conditions))
+        pod = with_condition(pod, DISRUPTED, at, reason=BY_SCHEDULER)
     metadata = msgspec.structs.replace(pod.metadata, deletion_timestamp=Instant(at + grace(pod)))
     return msgspec.structs.replace(pod, metadata=metadata)
 
 
-def _condition(name: str, at: float, status: str = "True", reason: str = "") -> Condition:
-    return Condition(name, status, reason, "", Instant(at))
-
-
 def _ready(pod: Any, at: float, *, ready: bool) -> Any:
     said, reason = ("True", "") if ready else ("False", "ContainersNotReady")
-    others = tuple(one for one in pod.status.conditions if one.type not in ("Ready", "ContainersReady"))
-    both = (_condition("ContainersReady", at, said, reason), _condition("Ready", at, said, reason))
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=(*others, *both)))
+    return with_condition(with_condition(pod, "ContainersReady", at, said, reason), "Ready", at, said, reason)

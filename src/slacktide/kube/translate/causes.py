@@ -17,7 +17,8 @@ from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 ALWAYS = "Always"
 DISRUPTED = "DisruptionTarget"
 """The condition that the control plane sets before it removes a pod for a reason which is not the pod's."""
-BY_CONTROL_PLANE = ("PreemptionByScheduler", "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
+BY_SCHEDULER = "PreemptionByScheduler"
+BY_CONTROL_PLANE = (BY_SCHEDULER, "DeletionByTaintManager", "DeletionByPodGC", "TerminationByKubelet")
 """Reasons of that condition that nobody but the control plane and kubelets give. EvictionByEvictionAPI is another: a
 workload may evict its own pods."""
 EVICTED, NODE_PRESSURE = "Evicted", ("The node was low on resource", "The node had condition", "The node was low on")

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import Instant, rfc3339
 from slacktide.kube.resources import objects
+from slacktide.pasts.conditions import with_condition
 from slacktide.pasts.prometheus.chunk import Chunk
 from slacktide.pasts.prometheus.names import label_key, quantity_text, resource
 
@@ -31,7 +31,6 @@ CONTROLLERS: dict[str, Kind[Any]] = {
     for one in (objects.DEPLOYMENT, objects.REPLICA_SET, objects.STATEFUL_SET, objects.JOB, objects.CRON_JOB)
 }
 NOT_READY = "ContainersNotReady"
-BY_SCHEDULER = "PreemptionByScheduler"
 
 
 def uid_of(key: Key) -> str:
@@ -193,10 +192,3 @@ def over(pod: objects.Pod, phase: str, reason: str, at: float) -> objects.Pod:
     """It has ended."""
     status = msgspec.structs.replace(pod.status, phase=phase, reason=reason)
     return with_readiness(msgspec.structs.replace(pod, status=status), at, ready=False)
-
-
-def with_condition(pod: objects.Pod, name: str, at: float, status: str = "True", reason: str = "") -> objects.Pod:
-    """It has this condition since then."""
-    others = tuple(one for one in pod.status.conditions if one.type != name)
-    conditions = (*others, Condition(name, status, reason, "", Instant(at)))
-    return msgspec.structs.replace(pod, status=msgspec.structs.replace(pod.status, conditions=conditions))

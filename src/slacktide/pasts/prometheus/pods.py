@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from slacktide.kube.translate.causes import BY_SCHEDULER
 from slacktide.pasts.prometheus.asker import UID, Asker, batches, first_samples, last_samples, samples, value_of
 from slacktide.pasts.prometheus.chunk import INFO, Chunk
 
 WHO = ("uid", "namespace", "pod", "node", "priority_class", "created_by_kind", "created_by_name", "host_network")
 FINAL = 'phase=~"Succeeded|Failed"'
-BY_SCHEDULER = "PreemptionByScheduler"
 
 
 async def pods(ask: Asker, chunk: Chunk) -> None:

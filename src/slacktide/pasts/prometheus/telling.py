@@ -10,6 +10,8 @@ from typing import Any
 from slacktide.kube.client.kinds import Kind, Malformed
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.resources import objects
+from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED
+from slacktide.pasts.conditions import with_condition
 from slacktide.pasts.prometheus import objects as made
 from slacktide.pasts.prometheus.chunk import WISHES, Chunk
 from slacktide.pasts.prometheus.fetch import Fetched
@@ -294,7 +296,7 @@ class Teller:
                 return
             if preempted:
                 self._preempted += 1
-                marked = made.with_condition(one.pod, "DisruptionTarget", at, "True", made.BY_SCHEDULER)
+                marked = with_condition(one.pod, DISRUPTED, at, reason=BY_SCHEDULER)
                 yield from self._change(uid, lambda _: marked)
             yield from self._change(uid, lambda pod: made.told_to_go(pod, until))
 
