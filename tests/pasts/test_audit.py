@@ -225,3 +225,33 @@ def test_a_patch_of_a_request_is_merged() -> None:
         {"op": "replace", "path": "/spec/list/0", "value": 5}, {"op": "add", "path": "/spec/a~1b", "value": 1},
         {"op": "remove", "path": "/spec/none/deep"}, {"op": "test", "path": ""}, "nonsense",
     ])["spec"] == {"list": [5, 2], "a/b": 1, "none": {}}  # fmt: skip
+
+
+@pytest.mark.parametrize("level", ["Request", "RequestResponse"])
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "text", 5, [], {"metadata": "text"}, {"metadata": {"ownerReferences": ["text"]}}, {"metadata": {"name": 5}},
+        {"spec": "text"}, {"metadata": {"uid": {}}, "spec": {"containers": 5}}, {"target": 5}, [{"path": 5}],
+    ],
+    ids=repr,
+)  # fmt: skip
+@pytest.mark.parametrize(("verb", "sub"), [("create", ""), ("update", ""), ("patch", "status"), ("create", "binding")])
+def test_an_odd_event_ends_no_other(tmp_path: Path, level: str, asked: Any, verb: str, sub: str) -> None:
+    log = preempted(level)
+    odd = pod("odd", created=500.0)
+    log.event(500.0, verb, odd, asked=asked, sub=sub)
+    log.event(501.0, "patch", odd, asked=asked, sub="status")
+    log.lines.sort(key=lambda line: json.loads(line)["stageTimestamp"])
+    found = made(tmp_path, log.write(tmp_path / "audit.log"))
+    assert {("shop/Deployment/web", 1), ("shop/Pod/high", 0)} <= {
+        (one.full_name, one.preempted) for one in found.workloads
+    }
+
+
+def test_a_damaged_gzip_is_used_as_far_as_it_goes(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(("\n".join(preempted().lines * 30) + "\n").encode()))
+    content[len(content) // 2 : len(content) // 2 + 40] = b"\xff" * 40
+    path = tmp_path / "audit.log.gz"
+    path.write_bytes(content)
+    assert any("ends early" in one for one in made(tmp_path, path).notes)

@@ -162,6 +162,9 @@ def test_a_pod_that_asks_for_nonsense_does_not_stop_others(tmp_path: Path) -> No
         (b"{", "whole"),
         (b"a: [1", "YAML of the API server"),
         (json.dumps(listed(node("a"))).encode(), "Node, but no Pod"),
+        (gzip.compress(b"{}" * 500)[:-12], "whole"),
+        (b'{"kind": "\xff"}', "whole"),
+        (b"a: 2026-02-30", "YAML of the API server"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_of_no_use_is_refused(tmp_path: Path, content: bytes, expected: str) -> None:

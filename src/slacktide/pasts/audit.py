@@ -10,6 +10,7 @@ import gzip
 import heapq
 import io
 import os
+import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
@@ -35,6 +36,8 @@ LONGEST_LINE = 16 << 20
 REFUSED = 300
 ABSENT = msgspec.Raw(b"null")
 EVICTED = "EvictionByEvictionAPI"
+ODD = (AttributeError, KeyError, TypeError, ValueError, RecursionError)
+"""What a request that has another form than its kind leads to."""
 LEVELS = (
     "Request or RequestResponse for pods, pods/binding, pods/eviction, pods/status, nodes, nodes/status and workloads"
 )
@@ -172,7 +175,7 @@ def _lines(path: Path, file: IO[bytes], findings: Findings) -> Iterator[bytes]:
                     pass
             elif line.strip():
                 yield line
-    except (EOFError, OSError) as error:
+    except (EOFError, OSError, zlib.error) as error:
         findings.note(f"{path} ends early: {error}; what came before was used")
 
 
@@ -272,15 +275,23 @@ class _Reader:
             kind = BY_RESOURCE[ref.api_group, ref.resource]
             self._findings.counts[f"{event.verb} {kind.plural}{'/' if ref.subresource else ''}{ref.subresource}"] += 1
             key = (ref.api_group, ref.resource, ref.namespace, ref.name)
-            at = event.stage_timestamp or 0.0
-            if kind is POD and ref.subresource in ("binding", "eviction"):
-                yield from (
-                    self._bound(at, key, event) if ref.subresource == "binding" else self._evicted(at, key, event)
-                )
-            elif event.verb in ("delete", "deletecollection"):
-                yield from self._deleted(at, kind, key, event)
-            else:
-                yield from self._written(at, kind, key, event)
+            try:
+                changes = list(self._told(event.stage_timestamp or 0.0, kind, key, event))
+            except ODD:  # users write what is logged, and one that is odd ends no other
+                self._findings.counts["events that cannot be used"] += 1
+                continue
+            yield from changes
+
+    def _told(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
+        sub = event.object_ref.subresource if event.object_ref is not None else ""
+        if kind is POD and sub == "binding":
+            yield from self._bound(at, key, event)
+        elif kind is POD and sub == "eviction":
+            yield from self._evicted(at, key, event)
+        elif event.verb in ("delete", "deletecollection"):
+            yield from self._deleted(at, kind, key, event)
+        else:
+            yield from self._written(at, kind, key, event)
 
     def _written(self, at: float, kind: Kind[Any], key: Key, event: _Event) -> Iterator[Change]:
         body = event.response_object

@@ -6,6 +6,7 @@ import gzip
 import io
 import os
 import tarfile
+import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -21,6 +22,10 @@ from slacktide.pasts.story import Change, Findings, Story
 JSON, YAML = (".json",), (".yaml", ".yml")
 LARGEST_FILE = 4 << 30
 """Bytes of one file that are read at most."""
+BROKEN = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What a decoder raises of an object that is none."""
+CUT = (OSError, EOFError, zlib.error)
+"""What reading raises, also of compressed files that are cut or damaged."""
 DEEPEST_LIST = 3
 """Lists of lists that are looked into."""
 
@@ -83,8 +88,9 @@ def _in(path: Path, findings: Findings) -> Iterator[Found]:
         try:
             with path.open("rb") as file:
                 yield from _documents(str(path), _content(path.name, file), findings)
-        except OSError as error:
-            raise InputError([Problem(str(path), 0, "", "", f"a file: {error.strerror or error}")]) from None
+        except CUT as error:
+            said = getattr(error, "strerror", None) or error
+            raise InputError([Problem(str(path), 0, "", "", f"a file that is whole: {said}")]) from None
 
 
 def _archived(path: Path, findings: Findings) -> Iterator[Found]:
@@ -93,7 +99,7 @@ def _archived(path: Path, findings: Findings) -> Iterator[Found]:
             for member in archive:
                 if member.isfile() and _format(member.name):
                     yield from _some(f"{path}:{member.name}", lambda one=member: archive.extractfile(one), findings)
-    except (tarfile.TarError, OSError, EOFError) as error:
+    except (tarfile.TarError, *CUT) as error:
         raise InputError([Problem(str(path), 0, "", "", f"a whole tar archive: {error}")]) from None
 
 
@@ -102,7 +108,7 @@ def _some(name: str, opened: Any, findings: Findings) -> Iterator[Found]:
     try:
         with opened() as file:
             found = list(_documents(name, _content(name, file), findings))
-    except (InputError, OSError, EOFError) as error:
+    except (InputError, *CUT) as error:
         findings.counts["files that cannot be read"] += 1
         findings.note(f"left out: {str(error).splitlines()[0]}")
         return
@@ -130,7 +136,7 @@ def _documents(name: str, told: tuple[str, bytes], findings: Findings) -> Iterat
     if format_ == "json":
         try:
             yield from _one(msgspec.Raw(content), findings)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except BROKEN as error:
             raise InputError([
                 Problem(name, 0, "", "", f"an object or a list of the API server, whole: {error}; write it anew")
             ]) from None  # fmt: skip
@@ -139,7 +145,7 @@ def _documents(name: str, told: tuple[str, bytes], findings: Findings) -> Iterat
         for document in yaml.load_all(content, Loader=yaml.CSafeLoader):
             if document is not None:
                 yield from _one(msgspec.Raw(encode(document)), findings)
-    except (yaml.YAMLError, msgspec.DecodeError, TypeError, RecursionError) as error:
+    except (yaml.YAMLError, *BROKEN, ValueError, TypeError, OverflowError, NotImplementedError) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", -1) + 1
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
         raise InputError([Problem(name, line, "", "", f"YAML of the API server: {what}; write it anew")]) from None
@@ -154,7 +160,7 @@ def _one(raw: msgspec.Raw, findings: Findings, of: tuple[str, str] = ("", ""), d
             for item in said.items:
                 try:
                     yield from _one(item, findings, within, depth + 1)
-                except (msgspec.DecodeError, RecursionError):
+                except BROKEN:
                     findings.counts["items that are no objects"] += 1
         return
     kind = kind_of(said.api_version or of[0], said.kind or of[1])
