@@ -179,13 +179,13 @@ def read(path: Path) -> Promises:
         said = msgspec.convert(yaml.load(text, Loader=yaml.CSafeLoader), _File)
     except OSError as error:
         raise _broken(path, 0, "", f"a readable file: {error.strerror}") from None
-    except yaml.YAMLError as error:
+    except msgspec.ValidationError as error:
+        raise _broken(path, 0, "", f"classes and workloads as slacktide past writes them: {error}") from None
+    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         raise _broken(
             path, 0 if mark is None else mark.line + 1, "", f"YAML: {getattr(error, 'problem', '')}"
         ) from None
-    except msgspec.ValidationError as error:
-        raise _broken(path, 0, "", f"classes and workloads as slacktide past writes them: {error}") from None
     return Promises(_classes(path, said), _checked(path, said))
 
 
