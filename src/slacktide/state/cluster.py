@@ -289,6 +289,8 @@ def build(
     levels = int(classes["level"].max()) + 1
     counters = affinity_tables.counters_of(workload)
     lasting = room_beside(workload.admission, room=scattered)
+    rules = rules_of(config, classes, len(hosts), own, record)
+    set_units(rules, hosts, unit, config.delay.memory_per_cpu)
     arrays = {
         "classes": classes,
         "turns": turns,
@@ -312,9 +314,9 @@ def build(
         **requests,
         **limit_tables.arrays(workload, config.simulation.epoch, config.simulation.end, happenings),
         **host_arrays(capacity, grouping),
-        **plan_arrays(levels, plans(config)),
+        **plan_arrays(levels, bool(rules["plans"][0])),
         "room": np.zeros(capacity.shape[1]),
-        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], weighs_overload(config)),
+        **shared_arrays(len(hosts), kinds.pairs, levels, capacity.shape[1], bool(rules["triage"][0])),
         **contest_arrays(len(hosts), grouping.nodes, levels, capacity.shape[1]),
         **unreadiness.arrays(workload),
         "leavers": np.zeros(0 if workload.grace is None else 64, schema.LEAVER),
@@ -332,8 +334,6 @@ def build(
     control["sorted_for"] = -1
     control["graces"] = len(np.unique(arrays["kinds"]["grace"])) > 1
     control["turns_at"] = windows.next_turn(classes)
-    rules = rules_of(config, classes, len(hosts), own, record)
-    set_units(rules, hosts, unit, config.delay.memory_per_cpu)
     if arrays["classes"]["min_running"].max() > 0.0:
         arrays["wakes"] = wakes(len(hosts), int(rules["policy"][0]))
     past.write_ledgers(workload, arrays)
