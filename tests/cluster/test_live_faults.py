@@ -1,9 +1,8 @@
-"""Whatever happens to the scheduler, the API server or the connection between them: nothing is lost, nothing is bound
-twice, nobody is preempted for nobody, and the ledgers are right to a second for each incident and instance."""
+"""An API server that restarts: nothing is lost, nothing is bound twice, nobody is preempted for nobody, and the ledgers
+are right to a second for each incident and instance. All else that may fail, ``simulated/story.py`` draws."""
 
 from __future__ import annotations
 
-import random
 import re
 import time
 from collections.abc import Iterator
@@ -22,7 +21,6 @@ from cluster.stories import clock, stories
 from cluster.truth import Course, courses, settled_ledger, together
 from slacktide.lab import Binaries, ControlPlane
 
-KILLS = 5
 EXACT_SECONDS = 0.5
 """What test and scheduler may differ in when they saw what happened, for each instance."""
 INCIDENT_SECONDS = 0.4
@@ -54,7 +52,6 @@ class Arena:
     auditor: Auditor
     incidents: dict[str, int] = field(default_factory=dict)
     """By namespace how many times the scheduler, or what it knew, was lost."""
-    kills: list[float] = field(default_factory=list)
     server_kills: list[float] = field(default_factory=list)
     server_away: list[tuple[float, float]] = field(default_factory=list)
     blind: dict[str, float] = field(default_factory=dict)
@@ -64,8 +61,7 @@ class Arena:
 
     def history(self) -> list[tuple[float, str]]:
         """What happened, and when; of what the scheduler said only how it began and what it complained of."""
-        found = [(at, "the scheduler is killed") for at in self.kills]
-        found += [(begin, f"the API server goes, until {clock(end)}") for begin, end in self.server_away]
+        found = [(begin, f"the API server goes, until {clock(end)}") for begin, end in self.server_away]
         said = [(at, line) for at, line in self.scheduler.said() if not line.startswith("D ")]
         return found + [(at, f"scheduler: {line}") for at, line in said]
 
@@ -127,7 +123,7 @@ class Arena:
         late = self.auditor.late(at - UNDER_WAY_SECONDS, at + LAST_WORDS_SECONDS)
         least, most = -UNDER_WAY_SECONDS - late, LAST_WORDS_SECONDS + late
         away = [begin for begin, end in self.server_away if end - begin >= AWAY_SECONDS]
-        return any(least <= moment - at <= most for moment in (*self.kills, *away))
+        return any(least <= moment - at <= most for moment in away)
 
     def _differs(
         self, name: str, ledgers: dict[str, Any], every: list[Course], instances: int, namespace: str
@@ -157,19 +153,6 @@ def arena(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         scheduler = disturbance.running(plane, "--verbose", kube__leader_election=False)
         yield Arena(plane, disturbance, scheduler.wait_until_leading(), auditor)
         scheduler.stop()
-
-
-def test_killed_at_random_moments(arena: Arena) -> None:
-    chance = random.Random(1)
-    load = arena.load("killed")
-    for _ in range(KILLS):
-        time.sleep(chance.uniform(0.1, 2.5))
-        arena.kills.append(time.time())
-        arena.scheduler.kill()
-        time.sleep(chance.uniform(0.0, 1.0))
-        arena.scheduler.restart()
-        arena.happened("killed", time.time() - arena.kills[-1])
-    arena.over(load)
 
 
 def test_the_api_server_restarts(arena: Arena) -> None:

@@ -31,6 +31,8 @@ from slacktide.lab.nodes import set_ready
 
 SILVER, BRONZE = 0.9, 0.05
 CLASS, APPROACH, SLO = "slacktide.io/class", "slacktide.io/approach", "slacktide.io/slo"
+HEARD_LATE = 3.0
+"""Seconds: times of objects are whole ones, and what is seen late counts late."""
 STARTUP, RUN, EXIT = "slacktide.io/startup-seconds", "slacktide.io/run-seconds", "slacktide.io/exit-code"
 
 
@@ -48,6 +50,7 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
     ]
     for one in classes:
         one["spec"]["counts"] = "everything"
+    classes.append(service_class("excused", SILVER, 2))
     yield from staged(
         binaries, tmp_path_factory.mktemp("workloads"), classes,
         qos__alpha=ledgers.ALPHA, scheduler__watchdog=WATCHDOG_SECONDS, kube__priority_classes="urgent=mapped",
@@ -279,6 +282,23 @@ def test_a_node_is_drained(place: Place) -> None:
     lives, t = place.lives("web"), at(status)
     ledgers.aggregated(status, lives, SILVER, 8, lifetime=_instances(lives, 2, t))
     assert status["preemptions"] == 0  # kubectl did it
+
+
+@scene
+def test_a_drain_within_a_maintenance_window(place: Place) -> None:
+    (first,) = place.nodes(1, labels={"drained": place.name})
+    place.create("deployments", web(1, service="excused"))
+    place.ready("web", 1)
+    before = settled(place, "deployment-web", 1)["lostSeconds"]["cluster"]
+    begin, end = (time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(time.time() + s)) for s in (-5, 3600))
+    spec = {"start": begin, "end": end, "nodeSelector": {"matchLabels": {"drained": place.name}}}
+    about = {"apiVersion": "slacktide.io/v1beta1", "kind": "MaintenanceWindow", "metadata": {"name": place.name}}
+    place.api.post("/apis/slacktide.io/v1beta1/maintenancewindows", {**about, "spec": spec})
+    place.kubectl.ok("drain", first, "--ignore-daemonsets", "--timeout=60s")
+    status = place.status("deployment-web", lambda one: one["lostSeconds"]["operator"] >= 8.0, "the operator's doing")
+    assert status["lostSeconds"]["cluster"] - before <= HEARD_LATE
+    place.kubectl.ok("uncordon", first)
+    place.ready("web", 1)
 
 
 @scene

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cluster.labtools import deployment, job
+from cluster.labtools import deployment, job, pod
 from simulated.crowding import HEARD_SECONDS
 from simulated.pod_model import set_condition, timestamp
 from simulated.resources import BY_NAME, Json
@@ -118,6 +118,34 @@ def test_a_start_up_that_never_ends(place: Stage) -> None:
     status = lost(place, "deployment-web", "workload", 60.0)
     expected = began + ALLOWED_SECONDS - place.life(name).created
     assert status["lostSeconds"]["cluster"] == pytest.approx(expected, abs=1.0 + SHARP)
+
+
+def test_an_impossible_replica_of_a_concurrent_workload(place: Stage) -> None:
+    """Its sibling counts as before; once a node can take it, it is bound."""
+    place.nodes(2, cpu="2")
+    template = {"metadata": {"labels": {"app": "pair"}}, "spec": pod("none")["spec"]}
+    spec = {"replicas": 2, "serviceName": "pair", "selector": {"matchLabels": {"app": "pair"}}, "template": template}
+    made = place.create("statefulsets", {"metadata": {"name": "pair"}, "spec": spec})
+    owner = {"apiVersion": "apps/v1", "kind": "StatefulSet", "name": "pair", "uid": made["metadata"]["uid"]}
+
+    def replica(name: str, cpu: str) -> None:
+        body = pod(name, cpu=cpu, labels={CLASS: "silver", "app": "pair"}, annotations={APPROACH: "concurrent"})
+        body["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
+        place.create("pods", body)
+
+    replica("pair-0", "100m")
+    replica("pair-1", "100m")
+    place.ready("pair", 2)
+    before = running(place, "statefulset-pair", 2)
+    place.delete("pods", "pair-1", 0)
+    replica("pair-1", "64")
+    place.waits("pair-1", "Insufficient cpu")
+    status = lost(place, "statefulset-pair", "workload", 60.0)
+    stays_good(status, before)
+    assert (status["running"], status["waiting"], status["state"]) == (1, 1, "Kept")
+    place.nodes(1, prefix="big", cpu="130")
+    place.bound("pair-1")
+    place.ready("pair", 2)
 
 
 def test_deleting_and_creating_anew_wins_nothing(place: Stage) -> None:
