@@ -45,7 +45,7 @@ def pids(directory: Path) -> list[int]:
 @pytest.mark.usefixtures("binaries")
 def test_up_and_down(directory: Path) -> None:
     size = ("--nodes", "3", "--cpu", "8", "--memory", "1Gi", "--pods", "9")
-    up = slacktide("lab", "up", "--dir", directory, *size, "--without-scheduler")
+    up = slacktide("lab", "up", "--dir", directory, *size, "--classes", "--set", "kube.scheduler_name=mine")
     assert up.returncode == 0, up.stderr
     assert f"kubeconfig: {directory / 'kubeconfig'}" in up.stdout
     assert f"slacktide lab down --dir '{directory}'" in up.stdout
@@ -55,16 +55,23 @@ def test_up_and_down(directory: Path) -> None:
     room = [one["status"]["allocatable"] for one in nodes]
     assert [(one["cpu"], one["memory"], one["pods"]) for one in room] == [("8", "1Gi", "9")] * 3
     running = pids(directory)
-    assert len(running) == 4
+    assert len(running) == 5
     assert all(born(pid) for pid in running)
+    found = lab.api.get("/apis/slacktide.io/v1beta1/serviceclasses")["items"]
+    assert sorted(one["metadata"]["name"] for one in found) == ["bronze", "gold", "silver"]
+    lab.api.post(pods_path("default"), pod("one", schedulerName="mine"))
+    until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
+    status = slacktide("lab", "status")
+    assert status.returncode == 0, status.stderr
+    assert str(directory) in status.stdout
 
     again = slacktide("lab", "up", "--dir", directory)
     assert again.returncode != 0
-    assert f"a lab runs in {directory} (etcd, kube-apiserver, kube-controller-manager, kwok)" in again.stderr
+    assert f"a lab runs in {directory} (etcd, kube-apiserver, kube-controller-manager, kwok, slacktide)" in again.stderr
     assert pids(directory) == running
     assert all(born(pid) for pid in running)
 
-    down = slacktide("lab", "down", "--dir", directory)
+    down = slacktide("lab", "down")  # the only one there is
     assert down.returncode == 0, down.stderr
     assert down.stdout.startswith("ended: etcd, kube-apiserver")
     assert not any(born(pid) for pid in running)
@@ -103,22 +110,6 @@ def test_up_schedules(directory: Path) -> None:
     down = slacktide("lab", "down", "--dir", directory)
     assert "slacktide" in down.stdout
     assert state.scheduler_address(directory, lab.url) == ""
-
-
-@pytest.mark.usefixtures("binaries")
-def test_up_applies_classes_and_takes_settings(directory: Path) -> None:
-    own = ("--classes", "--set", "kube.scheduler_name=mine")
-    up = slacktide("lab", "up", "--dir", directory, "--nodes", "1", *own)
-    assert up.returncode == 0, up.stderr
-    lab = ControlPlane.attach(directory)
-    found = lab.api.get("/apis/slacktide.io/v1beta1/serviceclasses")["items"]
-    assert sorted(one["metadata"]["name"] for one in found) == ["bronze", "gold", "silver"]
-    lab.api.post(pods_path("default"), pod("one", schedulerName="mine"))
-    until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
-    status = slacktide("lab", "status")
-    assert status.returncode == 0, status.stderr
-    assert str(directory) in status.stdout
-    assert slacktide("lab", "down").stdout.startswith("ended: ")
 
 
 def service_class(name: str, **more: object) -> dict[str, object]:
