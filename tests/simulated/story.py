@@ -14,6 +14,7 @@ from simulated.pod_model import is_true, seconds_of
 from simulated.resources import Json
 from simulated.users import Users
 from simulated.world import NODE_LABEL, WHOLE, Cut, Part, World, played
+from slacktide.config import Config
 
 HEALED_SECONDS = 420.0
 """By then all that can be placed is placed: two minutes of silence, a lease, the longest backoff, a grace, and the
@@ -191,13 +192,13 @@ def _pods(world: World, plural: str, uid: str) -> list[Json]:
     return [pod for owner in owners for pod in owned(world.store, "pods", owner)]
 
 
-def told(seed: int, cut: Cut = WHOLE) -> Outcome:
-    """Play a seed, or what is left of it."""
+def told(seed: int, cut: Cut = WHOLE, config: Config | None = None) -> Outcome:
+    """Play a seed, or what is left of it; ``config`` where settings are not the usual ones."""
     weather = scaled((0.0, 0.3, 1.0, 1.0, 2.0)[seed % 5])
     for name in weather.__dataclass_fields__:
         if Part(name, 0) in cut.without:
             setattr(weather, name, 0.0)
-    world, _ = played(seed, weather, _play, cut=cut)
+    world, _ = played(seed, weather, _play, cut=cut, config=config)
     seen = world.invariants
     return Outcome(
         seed, tuple(seen.findings), world.store.hash.hexdigest(), tuple(world.parts), world.loop.time() / 3600.0,

@@ -8,7 +8,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
+
+from simulated.story import Outcome, told
+from slacktide.settings import load_live
+from support.repository import REPOSITORY
 
 SOAK = Path(__file__).with_name("soak.py")
 SEEDS = (1, 2, 9, 10, 36)
@@ -38,3 +45,17 @@ def test_nothing_goes_wrong_whatever_fails_and_a_seed_repeats_to_the_byte() -> N
     alone, _ = soaked(f"--seeds={SEEDS[-1]}", "--hashes", hashing="1").splitlines()
     assert alone == after[-1]
     assert alone.startswith(f"{SEEDS[-1]} ")
+
+
+@pytest.mark.parametrize("seed", [1, 9])
+def test_a_policy_from_pieces_does_the_same_as_the_built_in_one(seed: int) -> None:
+    """Whatever fails; only what is said to those who find no victims names the policy's rule instead of priorities."""
+
+    def under(policy: str) -> Outcome:
+        outcome = told(seed, config=load_live(None, None, [f"policy.name={policy}", "policy.score=mean"]))
+        return replace(outcome, digest="")
+
+    found = under(f"{REPOSITORY}/examples/05_priority_from_pieces.py:priority")
+    assert found == under("priority")
+    assert found.evictions > 10
+    assert found.findings == ()
