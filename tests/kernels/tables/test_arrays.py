@@ -11,8 +11,11 @@ import pytest
 from slacktide.config import Config
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.arrays import ARRAYS, AXES, Presence
+from slacktide.policy.loader import load
+from slacktide.settings import load_live
 from slacktide.state import growing_arrays
 from slacktide.state.empty_tables import empty_tables
+from slacktide.state.growth import Growing
 from support.repository import REPOSITORY
 
 KERNELS = REPOSITORY / "src" / "slacktide" / "kernels"
@@ -39,3 +42,16 @@ def test_arrays_that_grow_keep_what_they_held(axis: str, at: int) -> None:
     for name, old in before.items():
         assert tb[name].shape[at] == (40 if name in names else old.shape[at])
         assert np.array_equal(tb[name][tuple(slice(extent) for extent in old.shape)], old)
+
+
+@pytest.mark.parametrize("policy", ["qos-driven", "priority", "hybrid", "examples/05_priority_from_pieces.py:priority"])
+@pytest.mark.parametrize("overload", ["share", "triage", "plan"])
+def test_arrays_of_hosts_grow_together(policy: str, overload: str) -> None:
+    """A kernel that writes what another policy needs would write beyond it."""
+    policy = f"{REPOSITORY}/{policy}" if ".py:" in policy else policy
+    config = load_live(None, None, [f"policy.name={policy}", f"policy.overload={overload}"])
+    growing = Growing(config, load(config).code)
+    growing.new_host("one")
+    growing.new_host("two")
+    lengths = {name: len(growing.tb[name]) for name in growing_arrays.along("hosts", *Presence)}
+    assert {name for name, length in lengths.items() if length not in (0, lengths["hosts"])} == set()
