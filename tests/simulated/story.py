@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from math import ceil
 
 from simulated.agents import amounts, is_active, is_over, on_node, owned, room, taken
+from simulated.chance import Chance
 from simulated.incidents import Incidents
 from simulated.network import Weather
 from simulated.pod_model import is_true, seconds_of
@@ -15,6 +16,8 @@ from simulated.resources import Json
 from simulated.users import Users
 from simulated.world import NODE_LABEL, WHOLE, Cut, Part, World, played
 from slacktide.config import Config
+from slacktide.settings import load_live
+from support.repository import REPOSITORY
 
 HEALED_SECONDS = 420.0
 """By then all that can be placed is placed: two minutes of silence, a lease, the longest backoff, a grace, and the
@@ -29,6 +32,21 @@ STUCK_SECONDS = 240.0
 CALM, CALM_PAUSE, ROOMY = 0.3, 500.0, 4
 """So many stories have few incidents, that leaders last, and so many times as much room, that nobody waits but who was
 forgotten; seconds between incidents."""
+OTHERWISE = 0.5
+"""In so many stories the scheduler has other settings than the usual ones."""
+SETTINGS = (
+    ("policy.name=hybrid",),
+    ("policy.name=priority",),
+    (f"policy.name={REPOSITORY}/examples/05_priority_from_pieces.py:priority",),
+    (f"policy.name={REPOSITORY}/examples/06_qos_driven_from_pieces.py:qos_driven",),
+    ("policy.name=delay-aware",),
+    ("policy.overload=plan",),
+    ("policy.overload=share", "policy.queue_order=metric", "policy.victim_order=metric"),
+    ("policy.preempt_when=better",),
+    ("policy.min_running=30",),
+    ("kube.disruption_budgets=best-effort",),
+    ("kube.pass_budget=0", "scheduler.watchdog=1"),
+)
 NOTED = 0.3
 """In so many stories users annotate pods that wait."""
 
@@ -193,12 +211,14 @@ def _pods(world: World, plural: str, uid: str) -> list[Json]:
 
 
 def told(seed: int, cut: Cut = WHOLE, config: Config | None = None) -> Outcome:
-    """Play a seed, or what is left of it; ``config`` where settings are not the usual ones."""
+    """Play a seed, or what is left of it; ``config`` in place of the settings that the seed draws."""
+    chance = Chance(seed)
+    words = chance.one_of("settings", SETTINGS) if chance.happens("settings", OTHERWISE) else ()
     weather = scaled((0.0, 0.3, 1.0, 1.0, 2.0)[seed % 5])
     for name in weather.__dataclass_fields__:
         if Part(name, 0) in cut.without:
             setattr(weather, name, 0.0)
-    world, _ = played(seed, weather, _play, cut=cut, config=config)
+    world, _ = played(seed, weather, _play, cut=cut, config=config or load_live(None, None, list(words)))
     seen = world.invariants
     return Outcome(
         seed, tuple(seen.findings), world.store.hash.hexdigest(), tuple(world.parts), world.loop.time() / 3600.0,
