@@ -184,7 +184,9 @@ def stopped(one: Cluster, folder: Path) -> tuple[Standstill, Halted]:
     slow = Halted(one.workload, one.hosts, one.config, one.hot, one.cold, told_to_the_twin(one))
     slow.run()
     at = halted(one, end, folder)
-    slow.planner.pass_time(float(at.tables.control["sample_at"]) - 2.0**-20)  # since then nothing has happened
+    slow.planner.pass_time(
+        float(at.tables.control["sample_at"]) - 2.0**-20, slow.last_pass
+    )  # nothing has happened since
     return at, slow
 
 

@@ -269,6 +269,18 @@ class Planner:
         self.kind(j).ended += 1
         self.kind(j).lived += t - j.admission
 
+    def helped(self, waiting: Sequence[Instance]) -> list[Instance]:
+        """Those of them whom room would help: a host that is up could take them, were it empty."""
+        up = [host for host in self.hosts if host.up]
+        return [
+            j
+            for j in waiting
+            if any(
+                j.term.holds(h.attributes) and all(d <= c for d, c in zip(j.demand, h.capacity, strict=True))
+                for h in up
+            )
+        ]
+
     # The record
 
     def size(self, j: Instance) -> float:
@@ -287,15 +299,15 @@ class Planner:
     def longest_window(self) -> float:
         return max((kind.window() for kind in self.kinds if kind.planned), default=inf)
 
-    def pass_time(self, now: float) -> None:
-        """Since the last instant things stood as they do."""
+    def pass_time(self, now: float, last_pass: float) -> None:
+        """Since the last instant things stood as they do; who came since the last pass waits for the next one alone."""
         if not self.plans or now <= self.sample_at:
             return
         if self.unrecorded or self.made == 0:
             self.sample_at = now
             return
         self.step = self.step or FIRST_STEP
-        sample = self.sample()
+        sample = self.sample(last_pass)
         self.thin_out()
         while self.sample_at < now:
             self.record.append(sample)
@@ -308,8 +320,9 @@ class Planner:
             self.record = self.record[-SAMPLES:][1::2]
             self.step *= 2.0
 
-    def sample(self) -> tuple[list[float], list[float]]:
-        there, waiting = [j for host in self.hosts for j in host.instances], self.waiting()
+    def sample(self, last_pass: float) -> tuple[list[float], list[float]]:
+        there = [j for host in self.hosts for j in host.instances]
+        waiting = self.helped([j for j in self.waiting() if j.since <= last_pass])
         services = [j for j in waiting if not self.kind(j).job and not is_given_up(j)]
         jobs = [j for j in waiting if self.kind(j).job]
         given_up = [j for j in waiting if not self.kind(j).job and is_given_up(j)]
@@ -332,7 +345,8 @@ class Planner:
     def is_due(self, now: float) -> bool:
         if not self.plans or now < self.soon_at:
             return False
-        return now >= self.due_at or any(self.kind(j).planned and not is_given_up(j) for j in self.waiting())
+        kept = [j for j in self.waiting() if self.kind(j).planned and not is_given_up(j)]
+        return now >= self.due_at or bool(self.helped(kept))
 
     def waits(self, j: Instance) -> None:
         """It may have come since the plan was made."""
@@ -355,7 +369,10 @@ class Planner:
         self.made += 1
         self.due_at = now + self.interval(now)
         self.room = [sum(host.capacity[r] for host in self.hosts) for r in range(len(self.room))]
-        live = [j for j in self.instances if j.admitted and j.gone is None]
+        waiting = self.waiting()
+        helped = {j.row for j in self.helped(waiting)}
+        without = {j.row for j in waiting if j.row not in helped}
+        live = [j for j in self.instances if j.admitted and j.gone is None and j.row not in without]
         was = self.in_force
         self.soon_at = self.due_at
         self.take_census(live, now)
@@ -365,7 +382,9 @@ class Planner:
                 behind = BEHIND if self.kind(j).behind else 0.0
                 if not self.kind(j).planned and j in live:
                     j.shift = behind
-                if j.request is not None and not (self.kind(j).planned and j.request.live()):
+                if j.row in without and j.shift > GIVEN_UP:
+                    j.shift = 0.0
+                if j.request is not None and not (self.kind(j).planned and set(j.request.live()) & set(live)):
                     j.request.shift = behind
             self.plan_levels(live, now)
             turn = min((FAR if k.patience is None else k.patience for k in self.kinds if k.planned), default=inf)

@@ -645,7 +645,7 @@ class Simulation:
             instant = self.next_event()
             if instant >= self.end or instant == inf:
                 break
-            self.planner.pass_time(instant)
+            self.planner.pass_time(instant, self.last_pass)
             self.go_to(instant)
             happened = [
                 self.turn_due(),

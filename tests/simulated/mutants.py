@@ -222,7 +222,7 @@ def tried(mutant: Mutant | None) -> str:
     """What a seed says of it, the first line; empty where none finds it."""
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder)
-        for name in ("src", "tests/simulated"):
+        for name in ("src", "tests/simulated", "examples"):
             shutil.copytree(ROOT / name, copy / name, ignore=shutil.ignore_patterns("__pycache__"))
         if mutant is not None:
             (copy / "src" / "slacktide" / mutant.file).write_text(mutated(mutant, ROOT), encoding="utf-8")
@@ -232,7 +232,7 @@ def tried(mutant: Mutant | None) -> str:
         done = subprocess.run(
             words, cwd=copy, env=environment, capture_output=True, text=True, check=False, preexec_fn=_limited
         )
-    if done.returncode not in (1, -24):
+    if done.returncode not in (1, -24) or "Traceback" in done.stderr:
         return f"the program ended with {done.returncode}: {done.stderr[-300:]}"
     return " ".join(done.stdout.splitlines()[:2]) if done.returncode == 1 else ""
 

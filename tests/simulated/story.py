@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import ceil
+from pathlib import Path
 
 from simulated.agents import amounts, is_active, is_over, on_node, owned, room, taken
 from simulated.chance import Chance
@@ -17,7 +18,6 @@ from simulated.users import Users
 from simulated.world import NODE_LABEL, WHOLE, Cut, Part, World, played
 from slacktide.config import Config
 from slacktide.settings import load_live
-from support.repository import REPOSITORY
 
 HEALED_SECONDS = 420.0
 """By then all that can be placed is placed: two minutes of silence, a lease, the longest backoff, a grace, and the
@@ -32,13 +32,14 @@ STUCK_SECONDS = 240.0
 CALM, CALM_PAUSE, ROOMY = 0.3, 500.0, 4
 """So many stories have few incidents, that leaders last, and so many times as much room, that nobody waits but who was
 forgotten; seconds between incidents."""
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 OTHERWISE = 0.5
 """In so many stories the scheduler has other settings than the usual ones."""
 SETTINGS = (
     ("policy.name=hybrid",),
     ("policy.name=priority",),
-    (f"policy.name={REPOSITORY}/examples/05_priority_from_pieces.py:priority",),
-    (f"policy.name={REPOSITORY}/examples/06_qos_driven_from_pieces.py:qos_driven",),
+    (f"policy.name={EXAMPLES}/05_priority_from_pieces.py:priority",),
+    (f"policy.name={EXAMPLES}/06_qos_driven_from_pieces.py:qos_driven",),
     ("policy.name=delay-aware",),
     ("policy.overload=plan",),
     ("policy.overload=share", "policy.queue_order=metric", "policy.victim_order=metric"),

@@ -51,3 +51,28 @@ def test_of_nine_services_on_eight_places_eight_are_kept_and_all_is_told_of_the_
         place.bound(waiting, 1.0)
         place.status(ledger, lambda one: not one.get("givenUp"), "it is taken back", WINDOW)
         place.until(lambda: place.events("TakenBack", web), "an event says so", WINDOW)
+
+
+def test_who_matches_no_node_costs_nobody_else_a_promise() -> None:
+    """The nodes of one service are lost. No room helps it, and the others run on nearly empty nodes."""
+    classes = [service_class("gold", 0.99, 1, window={"rolling": "1h"})]
+    with staged(classes, scheduler__watchdog=1) as place:
+        place.nodes(4, prefix="usual", cpu="8")
+        lost = place.nodes(2, prefix="front", cpu="8", labels={"room": "front"})
+        labels = {"slacktide.io/class": "gold"}
+        place.create("deployments", deployment("front", 4, labels=labels, nodeSelector={"room": "front"}))
+        place.create("deployments", deployment("usual", 4, labels=labels))
+        place.ready("front", 4)
+        place.ready("usual", 4)
+        place.wait(SETTLED)
+        for name in lost:
+            place.delete("nodes", name)
+        for name in place.names("front"):
+            place.delete("pods", name, 0)
+        waiting = place.until(lambda: [one for one in place.names("front") if not place.node_of(one)], "it waits")
+        place.wait(SETTLED)
+        assert place.events("GivenUp") == []
+        assert place.waits(waiting[0], r"4 node\(s\) didn't match Pod's node affinity/selector")
+        assert place.metrics("slacktide_promises_given_up") == {'class="gold"': 0.0}
+        assert statuses(place)["deployment-front"]["lostSeconds"]["cluster"] > SETTLED
+        assert statuses(place)["deployment-usual"]["state"] == "Kept"

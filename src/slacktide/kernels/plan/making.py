@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import free_index
 from slacktide.kernels.plan import giving_up, members, record
-from slacktide.kernels.qos import window_ledger
+from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, whole
 from slacktide.kernels.tables import views
@@ -60,10 +60,16 @@ def is_due(tb: State) -> bool:
 
 @kernel
 def kept_waits(tb: State, entries: Records, count: int) -> bool:
-    """Whether somebody waits whom the present plan keeps; O(entries)."""
+    """Whether somebody waits whom the present plan keeps, and whom room would help; O(entries)."""
+    known = np.zeros(len(views.kinds(tb)), np.int64)
     for i in range(count):
-        planned = views.classes(tb)[views.kinds(tb)[entries[i]["kind"]]["cls"]]["planned"]
-        if planned and not record.is_given_up(tb, whole(entries[i]["row"])):
+        kind = whole(entries[i]["kind"])
+        planned = views.classes(tb)[views.kinds(tb)[kind]["cls"]]["planned"]
+        if (
+            planned
+            and not record.is_given_up(tb, whole(entries[i]["row"]))
+            and record.is_helped_by_room(tb, kind, known)
+        ):
             return True
     return False
 
@@ -199,15 +205,19 @@ def make(tb: State) -> None:
 
 @kernel
 def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
-    """Nobody is given up whose class the plan is not for, nor a request of which nobody lives; O(rows + requests)."""
+    """Nobody is given up whose class the plan is not for, nor a request of which nobody takes part; O(rows +
+    requests)."""
+    takes_part = np.zeros(len(views.requests(tb)), np.int64)
     for i in range(len(rows)):
-        theirs = views.classes(tb)[record.class_of(tb, rows[i])]
+        theirs, q = views.classes(tb)[record.class_of(tb, rows[i])], request_ledger.decider_of(tb, whole(rows[i]))
+        if q >= 0:
+            takes_part[q] = 1
         if not theirs["planned"]:
             views.instances(tb)[rows[i]]["shift"] = theirs["behind"]
     for q in range(len(views.requests(tb))):
         request = views.requests(tb)[q]
         theirs = views.classes(tb)[request["cls"]]
-        if request["live"] == 0 or not theirs["planned"]:
+        if not takes_part[q] or not theirs["planned"]:
             request["shift"] = SHIFT * theirs["behind"]
 
 

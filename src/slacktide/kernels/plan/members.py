@@ -14,14 +14,25 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.plan import sorting
+from slacktide.kernels.plan import record, sorting
 from slacktide.kernels.plan.record import window_of
 from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.qos.metric import entitled, withheld
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import LEAVES, RETURNS, RETURNS_PREEMPTED
-from slacktide.kernels.tables.schema import DONE, FUTURE, LEAVING, REMOVED, VACANT, Records, State
+from slacktide.kernels.tables.schema import (
+    DONE,
+    FUTURE,
+    GIVEN_UP,
+    LEAVING,
+    PLACED,
+    REMOVED,
+    SHIFT,
+    VACANT,
+    Records,
+    State,
+)
 from slacktide.kernels.tables.window_records import CALENDAR, LIFETIME, ROLLING
 
 YOUNG = 0.2  # of the window: a budget that has just begun to accrue counts as that of so much of it
@@ -33,17 +44,31 @@ AGES = 10  # a class whose members live for less than a window's tenth has jobs
 
 
 @kernel
+def takes_part(tb: State, row: int, known: NDArray[np.int64]) -> bool:
+    """Whether an instance that waits is one that room would help; else it is not given up any more; O(1), now and then
+    O(hosts)."""
+    if record.is_helped_by_room(tb, whole(views.instances(tb)[row]["kind"]), known):
+        return True
+    if SHIFT * views.instances(tb)[row]["shift"] > GIVEN_UP:
+        views.instances(tb)[row]["shift"] = 0
+    return False
+
+
+@kernel
 def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
     """All instances that are admitted and not gone into ``rows``, each once; how many; O(instances).
 
-    In a live cluster not those that a ledger tells of and that no pod has come for yet: what they ask for is not known.
+    Not those that wait and that no room would help: they are not given up either. In a live cluster nor those that a
+    ledger tells of and that no pod has come for yet: what they ask for is not known.
     """
-    control, count = views.control(tb), whole(0)
+    control, count, known = views.control(tb), whole(0), np.zeros(len(views.kinds(tb)), np.int64)
     if views.rules(tb)["live"]:
         for row in range(len(views.instances(tb))):
             state = views.instances(tb)[row]["state"]
             is_known = views.owner(tb)[row] >= 0 and views.instances(tb)[row]["kind"] >= 0
-            if is_known and state != FUTURE and state != DONE and state != REMOVED:
+            if not is_known or state == FUTURE or state == DONE or state == REMOVED:
+                continue
+            if state == PLACED or state == LEAVING or takes_part(tb, row, known):
                 rows[count] = row
                 count += 1
         return count
@@ -51,12 +76,11 @@ def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
         for i in range(views.hosts(tb)[h]["count"]):
             rows[count] = views.slots(tb)[h, i]["row"]
             count += 1
-    for i in range(control["queue"]):
-        rows[count] = views.queue(tb)[i]["row"]
-        count += 1
-    for i in range(control["incoming"]):
-        rows[count] = views.incoming(tb)[i]["row"]
-        count += 1
+    for i in range(control["queue"] + control["incoming"]):
+        entry = views.queue(tb)[i] if i < control["queue"] else views.incoming(tb)[i - control["queue"]]
+        if takes_part(tb, whole(entry["row"]), known):
+            rows[count] = entry["row"]
+            count += 1
     for i in range(control["heap"]):
         event = views.heap(tb)[i]
         instance = views.instances(tb)[event["row"]]

@@ -82,6 +82,41 @@ def class_of(tb: State, row: int) -> int:
 
 
 @kernel
+def some_host_holds(tb: State, kind: int) -> bool:
+    """Whether a host that is up could take one of a kind, were it empty; O(hosts * resources), most often O(1)."""
+    term, demand, capacity = (
+        views.kinds(tb)[kind]["term"],
+        views.demand(tb)[views.kinds(tb)[kind]["shape"]],
+        views.capacity(tb),
+    )
+    for h in range(len(capacity)):
+        if views.hosts(tb)[h]["down"] or not views.allowed(tb)[term, views.hosts(tb)[h]["group"]]:
+            continue
+        fits = True
+        for r in range(len(demand)):
+            fits = fits and demand[r] <= capacity[h, r]
+        if fits:
+            return True
+    return False
+
+
+@kernel
+def is_helped_by_room(tb: State, kind: int, known: NDArray[np.int64]) -> bool:
+    """Whether room would help one of a kind that waits. Where no host is there that could take it, all room is for
+    others: it takes no part in a plan, nor in the record. ``known``: what was found, by kind; zeros at first."""
+    if known[kind] == 0:
+        known[kind] = 1 if some_host_holds(tb, kind) else -1
+    return known[kind] > 0
+
+
+@leaf
+def has_just_come(tb: State, row: int) -> bool:
+    """Whether one of those who came since the last pass waits for the next one alone: nobody knows yet whether room is
+    missing. In a live cluster so do all of these, else whoever was not preempted in that pass; O(1)."""
+    return views.rules(tb)["live"] != 0 or views.instances(tb)[row]["since"] > views.control(tb)["last_pass"]
+
+
+@kernel
 def count_placed(tb: State, at: int, kept: NDArray[np.float64], given: NDArray[np.float64]) -> float:
     """What instances on hosts take, in all, and by level of those who are kept and given up; of jobs into place ``at``
     of the record; O(hosts + instances)."""
@@ -107,10 +142,14 @@ def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, b
     What jobs ask for is added to place ``at`` of the record. Where somebody waits who is given up, groups of hosts are
     ``closed`` that would do for none of these.
     """
-    control, jobs = views.control(tb), views.jobs_asked(tb)
+    control, jobs, known = views.control(tb), views.jobs_asked(tb), np.zeros(len(views.kinds(tb)), np.int64)
     waits, somebody, given_up = whole(jobs.shape[0]), False, False
     for place in range(control["queue"] + control["incoming"]):
         entry = views.queue(tb)[place] if place < control["queue"] else views.incoming(tb)[place - control["queue"]]
+        if place >= control["queue"] and has_just_come(tb, whole(entry["row"])):
+            continue
+        if not is_helped_by_room(tb, whole(entry["kind"]), known):
+            continue
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
         if theirs["job"]:
