@@ -84,7 +84,6 @@ TABLES = (
     Table("switches-qos-driven", SAVED, "switches.py --repeats 3 --policy better needed",
           "--repeats 1 --policy needed --end 30", published=True),
     Table("cliffs", SAVED, "cliffs.py --repeats 3", "--repeats 1 --scale .01"),
-    Table("odd-loads", SAVED, "odd_loads.py --repeats 1", "--repeats 1 --scale .02"),
     Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),
     Table("windows-year", WINDOWS, "windows.py", "--days 65"),
     Table("windows-cost", WINDOWS, "windows.py --cost", "--cost --repeats 1", published=True),
