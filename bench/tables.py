@@ -97,7 +97,6 @@ TABLES = (
           "--seeds 1", published=True, exact=True),
     Table("options-validation1", OPTIONS, "options.py --input validation1", f"--input validation1 {FEW}",
           published=True, exact=True),
-    Table("options-lower", OPTIONS, "options.py --input lower", f"--input lower {FEW}", published=True, exact=True),
     Table("options-higher", OPTIONS, "options.py --input higher", f"--input higher {FEW}", published=True, exact=True),
     Table("intervals", "docs/metrics.md", "intervals.py", "--experiments 3", exact=True),
     Table("alpha", "docs/metric.md", "alpha.py", "--seeds 1", exact=True),
