@@ -19,8 +19,8 @@ from measuring import (
     each,
     millions,
     one_hour_files,
-    options,
     overheads,
+    parsed,
     per_cent,
     share,
     table,
@@ -58,10 +58,7 @@ def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end
 
 def main() -> None:
     """Print both tables."""
-    parser = options(__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
-    asked = parser.parse_args()
+    asked = parsed(__doc__, repeats=5, end=HOUR)
     repeats = asked.repeats
     warm(*one_hour_files("higher"))
     announce(f", medians of {repeats}:")
