@@ -66,7 +66,7 @@ class Table:
 
 
 COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
-WINDOWS, OPTIONS, VALIDATION = "docs/windows.md", "docs/options.md", "docs/validation.md"
+WINDOWS, OPTIONS = "docs/windows.md", "docs/options.md"
 GENERATED = "docs/generators.md"
 FEW = "--seeds 1 --lines priority recommended"
 TABLES = (
@@ -89,7 +89,6 @@ TABLES = (
     Table("windows-cost", WINDOWS, "windows.py --cost", "--cost --repeats 1", published=True),
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("grouped", SEVERAL, "pages.py grouped", "grouped", exact=True),
-    Table("one-hour-kept", VALIDATION, "pages.py one-hour", "one-hour", published=True, exact=True),
     Table("jobs", GENERATED, "pages.py jobs", "jobs", published=True, exact=True),
     Table("cell", GENERATED, "cell_statistics.py", "", published=True, exact=True),
     Table("openb", TRACES, "pages.py openb", "openb", published=True, exact=True),

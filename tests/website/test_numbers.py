@@ -27,7 +27,6 @@ BENCH = REPOSITORY / "bench"
 CLAIM = re.compile(r"<!-- (?:numbers of|printed by) ([^:]+): (.+) -->")
 CHEAP = {
     "grouped": "pages.py grouped",
-    "one-hour-kept": "pages.py one-hour",
     "jobs": "pages.py jobs",
     "cell": "cell_statistics.py",
     "openb": "pages.py openb",
