@@ -14,7 +14,7 @@ from dataclasses import replace
 from itertools import product
 
 import numpy as np
-from measuring import HOUR, announce, options
+from measuring import HOUR, announce, parsed
 from numpy.typing import NDArray
 
 from slacktide.config import Accounting, Config, preset
@@ -71,9 +71,7 @@ def cell(name: str, accounting: Accounting, start: float, way: str, seeds: int) 
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--seeds", type=int, default=4, metavar="N")
-    asked = parser.parse_args()
+    asked = parsed(__doc__, seeds=4)
     announce()
     ways = (BEFORE, OF_CLASS, SET)
     print(f"| run | accounting | longest start | {' | '.join(ways)} |")

@@ -3,7 +3,7 @@
     python bench/cell_statistics.py [--seed N] [WORKLOAD HOSTS]
 
 Without files the sample is looked for in $SLACKTIDE_DATA or ../shared/data; where it is absent, only
-the generated cells are shown.
+the generated cell is shown.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from slacktide.model import Hosts, Workload
 
 DATA = Path(os.environ.get("SLACKTIDE_DATA", Path(__file__).parents[2] / "shared" / "data")) / "one-hour"
 BEYOND = 1e6  # seconds; the sample writes 2,506,200 for what never completes
-LARGE = {"hosts": 1250, "hours": 69.6, "requests": 250_000}  # a hundredth of the month of the whole cell, less crowded
 
 
 def column(workload: Workload, hosts: Hosts) -> dict[str, str]:
@@ -79,8 +78,7 @@ def main() -> None:
     columns = {}
     if all(path.exists() for path in files):
         columns["sample"] = column(read_workload(files[0]), read_hosts(files[1]))
-    for label, settings in (("cell", {}), ("cell, 2.9 days", LARGE)):
-        columns[label] = column(*generated("cell", settings, arguments.seed))
+    columns["cell"] = column(*generated("cell", {}, arguments.seed))
     announce()
     print("| | " + " | ".join(columns) + " |")
     print("|---|" + "---|" * len(columns))

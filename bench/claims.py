@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from bound import case, configuration, on_share
-from measuring import HOUR, announce, options, simulated, table
+from measuring import HOUR, One, announce, parsed, simulated, table
 
 from slacktide.metrics.distributions import slo_fulfilment
 from slacktide.metrics.paired import quadrants
@@ -81,12 +81,13 @@ def increment(priority: Runs, other: Runs) -> str:
 
 def main() -> None:
     """Print a table per sample."""
-    parser = options(__doc__)
-    parser.add_argument("--input", nargs="+", default=["higher", "lower"])
-    parser.add_argument("--share", type=float, nargs="+", default=[1.0, 0.9, 0.8])
-    parser.add_argument("--seed", type=int, nargs="+", default=[11, 12, 13])
-    parser.add_argument("--length", choices=get_args(Length), default="due")
-    asked = parser.parse_args()
+    asked = parsed(
+        __doc__,
+        input=["higher", "lower"],
+        share=[1.0, 0.9, 0.8],
+        seed=[11, 12, 13],
+        length=One(get_args(Length), "due"),
+    )
     announce()
     for name in asked.input:
         which = case(name, [])

@@ -45,7 +45,6 @@ WAITING_DEMANDS = (1.5, 2.0, 3.0)
 HEAD = ("case", "settings", "sizes", "µs per instance or pass", "operations", "bound checks", "exponent")
 POLICIES: dict[str, dict[str, Any]] = {
     "priority": {"policy.name": "priority"},
-    "share": {"policy.overload": "share"},
     "recommended": {},
 }
 

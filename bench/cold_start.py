@@ -12,10 +12,7 @@ at once.
 from __future__ import annotations
 
 import json
-import os
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,7 +20,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from measuring import announce, options, settings, slacktide, table
+from measuring import announce, options, process, settings, slacktide, table
 
 from slacktide.inputs.generators.registry import generated
 from slacktide.kernels.runtime import library
@@ -38,17 +35,11 @@ LARGER = 200_000
 Costs = tuple[float, float, float, float]
 
 
-def process(words: list[str], before: str = "", **chosen: str) -> tuple[Costs, str]:
+def measured(words: list[str], before: str = "", **chosen: str) -> tuple[Costs, str]:
     """Wall and processor seconds, largest memory, seconds that the run ascribes to compiling; and its stderr."""
-    environment = os.environ | chosen
-    begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run(
-        [sys.executable, "-c", before + PROGRAM, *words, "--json"], env=environment, capture_output=True, check=True
-    )
-    seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-    processor = after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime
-    said = json.loads(done.stdout)
-    return (seconds, processor, said["peak_rss_mb"], said["compile_seconds"]), done.stderr.decode().strip()
+    done = process("-c", before + PROGRAM, *words, "--json", **chosen)
+    found = json.loads(done.printed)
+    return (done.seconds, done.processor, found["peak_rss_mb"], found["compile_seconds"]), done.said.strip()
 
 
 def line(name: str, found: list[Costs]) -> list[str]:
@@ -68,13 +59,13 @@ def small_runs(repeats: int, ways: dict[str, str]) -> None:
         if library.obstacle():
             print(f"without a library: {library.obstacle()}", file=sys.stderr)
         else:
-            rows.append(line("library", [process(words, SLACKTIDE_JIT="0")[0] for _ in range(repeats)]))
+            rows.append(line("library", [measured(words, SLACKTIDE_JIT="0")[0] for _ in range(repeats)]))
         for name, before in ways.items():
             empty, filled = [], []
             for number in range(repeats):
                 print(f"{name}, {number + 1} of {repeats} ...", file=sys.stderr)
                 cache = str(Path(folder) / f"cache-{len(rows)}-{number}")
-                costs, text = process(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)
+                costs, text = measured(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)
                 said = text or said
                 empty.append(costs)
                 filled.append(process(words, before, SLACKTIDE_JIT="1", SLACKTIDE_CACHE=cache)[0])

@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from measuring import announce, options, settings, table
+from measuring import announce, parsed, settings, table
 
 from slacktide.inputs.generators.registry import generated
 from slacktide.sim import run
@@ -23,10 +23,7 @@ EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "07_deadline.py"
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[62, 49])
-    parser.add_argument("--end", type=float, default=3600.0)
-    given = parser.parse_args()
+    given = parsed(__doc__, hosts=[62, 49], end=3600.0)
     workload, every = generated("cell", {"hosts": 62, "requests": 2300})
     policies = {"published": None, "recommended": None, "by deadline": runpy.run_path(str(EXAMPLE))["by_deadline"]}
     rows = []

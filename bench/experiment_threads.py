@@ -17,7 +17,7 @@ import threading
 import time
 from pathlib import Path
 
-from measuring import announce, children, options, table
+from measuring import announce, children, parsed, table
 
 from slacktide.cli.comparison.many import Telling
 from slacktide.experiment import conduct, grid, store
@@ -103,13 +103,7 @@ def measured(file: Path, out: Path, jobs: int, threads: bool) -> tuple[float, fl
 
 def main() -> None:
     """Print it all."""
-    parser = options(__doc__)
-    parser.add_argument("--requests", type=int, default=300_000)
-    parser.add_argument("--hosts", type=int, default=3000)
-    parser.add_argument("--seeds", type=int, default=4)
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--repeats", type=int, default=3)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, requests=300_000, hosts=3000, seeds=4, jobs=2, repeats=3)
     announce(f" ({described()}):")
     ways = {"processes": False, "threads": True}
     found: dict[str, list[tuple[float, float, float, str]]] = {way: [] for way in ways}

@@ -8,7 +8,6 @@ is left of a budget, by three kinds of promise, after the same three outages.
 
 from __future__ import annotations
 
-import argparse
 import json
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
+from measuring import parsed
 
 STYLE = """<style>
   text { font: 13px system-ui, sans-serif; fill: #24292f } .head { font-weight: 600 } .axis { stroke: #8c959f }
@@ -147,9 +147,7 @@ def budgets() -> str:
 
 def main() -> None:
     """Draw both."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("folder", type=Path)
-    folder = parser.parse_args().folder
+    folder = parsed(__doc__, "folder").folder
     for name, draw in (("slack", slack), ("budgets", budgets)):
         (folder / f"{name}.svg").write_text(draw(), encoding="utf-8")
         print(f"wrote {folder / name}.svg")

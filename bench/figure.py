@@ -9,9 +9,7 @@ a dot, the promise as a line, and the share of requests that got what they were 
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from measuring import HOUR, Outcome, options, settings, simulated
+from measuring import HOUR, Outcome, parsed, settings, simulated
 
 from slacktide import palette
 from slacktide.inputs.generators.registry import generated
@@ -73,9 +71,7 @@ def drawing(outcomes: dict[str, Outcome]) -> str:
 
 def main() -> None:
     """Run both policies and write the file."""
-    parser = options(__doc__)
-    parser.add_argument("svg", type=Path)
-    target = parser.parse_args().svg
+    target = parsed(__doc__, "svg").svg
     workload, hosts = generated("cell")
     common = {"simulation.end": HOUR}
     outcomes = {

@@ -9,11 +9,10 @@ equal requests share 200 places. Runs are those of bench/bound.py.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import bound
 import fluid
-from measuring import HOUR, announce, options
+from measuring import HOUR, announce, parsed
 from overload import GAP, LEFT, WIDTH, framed, keys, panel
 
 FLOORS = (0.0, 0.05, 0.25, 0.375, 0.5, 0.625, 0.75, 0.875, 1.0)
@@ -36,9 +35,7 @@ def measured(name: str, share: float, seed: int) -> tuple[dict[str, list[float]]
 
 def main() -> None:
     """Run all and write the file."""
-    parser = options(__doc__)
-    parser.add_argument("svg", type=Path)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, "svg")
     announce()
     higher, _ = measured("higher", 0.8, 11)
     equal, least = measured("validation-2", 1.0, 0)

@@ -8,12 +8,13 @@ Each fault is shown once, with the seed that plays it again. Ends with 1 where t
 
 from __future__ import annotations
 
-import argparse
 import logging
 import re
 import secrets
 import sys
 import time
+
+from measuring import parsed
 
 from support import virtual_time
 from support.fuzzed_cluster import STEPS, Fault, FuzzedCluster
@@ -38,11 +39,7 @@ def kind_of(text: str) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--hours", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, help="only this one")
-    parser.add_argument("--steps", type=int, default=STEPS, help="changes of each cluster")
-    chosen = parser.parse_args()
+    chosen = parsed(__doc__, hours=1.0, seed=int, steps=STEPS)
     logging.getLogger("slacktide").propagate = chosen.seed is not None
     end = time.monotonic() + 3600.0 * chosen.hours
     first = secrets.randbelow(10**9) if chosen.seed is None else chosen.seed

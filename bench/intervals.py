@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from measuring import announce, options, table
+from measuring import Some, announce, parsed, table
 
 from slacktide.metrics.confidence import bootstrap
 
@@ -52,10 +52,7 @@ def held(design: Design, experiments: int) -> float:
 
 def main() -> None:
     """Print the table below the command that makes it."""
-    parser = options(__doc__)
-    parser.add_argument("--lines", nargs="+", choices=list(DESIGNS), default=list(DESIGNS))
-    parser.add_argument("--experiments", type=int, default=300)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, lines=Some(DESIGNS), experiments=300)
     rows = [[name, f"{held(DESIGNS[name], asked.experiments):.0%}".replace("%", " %")] for name in asked.lines]
     announce()
     print(table(("workloads x seeds", "held the mean"), rows))

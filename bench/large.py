@@ -18,7 +18,7 @@ import time
 from statistics import median
 
 import numpy as np
-from measuring import announce, plain, settings, table
+from measuring import Some, announce, parsed, plain, settings, table
 
 from slacktide.inputs.rows import equal_hosts
 from slacktide.model import APPROACHES, Hosts, Requests, Workload
@@ -104,12 +104,9 @@ def rows(case: str, preset: str, arguments: argparse.Namespace) -> list[list[str
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--instances", type=int, default=8000)
-    parser.add_argument("--hosts", type=int, default=2000)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--settings", nargs="+", choices=("recommended", "published"), default=["recommended"])
-    arguments = parser.parse_args()
+    arguments = parsed(
+        __doc__, instances=8000, hosts=2000, repeats=5, settings=Some(("recommended", "published"), ["recommended"])
+    )
     announce(f", medians of {arguments.repeats}:")
     text = []
     for preset in arguments.settings:

@@ -14,7 +14,7 @@ import statistics
 import time
 
 import numpy as np
-from measuring import announce, options, table
+from measuring import announce, parsed, table
 from numba import njit
 from numpy.typing import NDArray
 
@@ -145,11 +145,7 @@ def measured(workload: Workload, hosts: int, repeats: int) -> tuple[float, int]:
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--requests", type=int, default=1_000_000)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
-    parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, requests=1_000_000, hosts=[1000, 12500], repeats=5)
     announce(f", medians of {arguments.repeats}:")
     rows = []
     for hosts in arguments.hosts:

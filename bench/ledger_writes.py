@@ -19,7 +19,7 @@ from typing import Any
 
 from live_parts.cluster import NAMESPACE, Cluster, pod, usage
 from live_parts.load import create, names
-from measuring import announce, options, table
+from measuring import announce, parsed, table
 
 from slacktide.kube.client.http import APPLY_PATCH, Connection, connect
 from slacktide.kube.client.kinds import encode
@@ -96,10 +96,7 @@ async def measured(cluster: Cluster, ledgers: int, rounds: int) -> dict[str, lis
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--ledgers", type=int, default=1000)
-    parser.add_argument("--rounds", type=int, default=2)
-    chosen = parser.parse_args()
+    chosen = parsed(__doc__, ledgers=1000, rounds=2)
     announce(":")
     with tempfile.TemporaryDirectory(prefix="slacktide-bench-") as directory:
         cluster = Cluster(Path(directory), 1, cpu="4", kubelets=True)

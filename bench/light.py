@@ -12,7 +12,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from measuring import announce, millions, options, read, settings, simulated, slacktide, table, timed, warm
+from measuring import announce, millions, parsed, read, settings, simulated, slacktide, table, timed, warm
 
 HEAD = (
     "hosts",
@@ -47,11 +47,7 @@ def row(hosts: int, requests: int, repeats: int) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--requests", type=int, default=1_000_000)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
-    parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, requests=1_000_000, hosts=[1000, 12500], repeats=5)
     announce(f", medians of {arguments.repeats}:")
     print(table(HEAD, [row(hosts, arguments.requests, arguments.repeats) for hosts in arguments.hosts]))
 

@@ -22,8 +22,8 @@ from measuring import (
     announce,
     each,
     one_hour_files,
-    options,
     overheads,
+    parsed,
     read,
     settings,
     share,
@@ -102,10 +102,7 @@ def cheapest(workload: Workload, hosts: Hosts, config: Config, without: Outcome)
 
 def main() -> None:
     """Print a table per input."""
-    parser = options(__doc__)
-    parser.add_argument("--input", nargs="+", default=["higher", "lower"])
-    parser.add_argument("--grid", action="store_true")
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, input=["higher", "lower"], grid=False)
     announce(":")
     config = settings("recommended", {"qos.alpha": ALPHA, "simulation.end": HOUR, **overheads()})
     for which in arguments.input:

@@ -15,6 +15,7 @@ import shlex
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -37,6 +38,8 @@ Floats = NDArray[np.float64]
 DATA = Path(os.environ.get("SLACKTIDE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 ALPHA = 22.37107  # seconds; the published runs'
 HOUR = 3600.0
+PER_MB = 2**20 if sys.platform == "darwin" else 2**10
+"""Of the unit in which the system tells a process's memory."""
 
 
 def published(*parts: str) -> Path:
@@ -142,14 +145,37 @@ def fingerprint(result: RunResult) -> str:
     return digest.hexdigest()
 
 
+@dataclass(frozen=True)
+class Ended:
+    """A process from its start to its end: wall and processor seconds, its most resident memory in MB, and what it
+    printed and said on stderr."""
+
+    seconds: float
+    processor: float
+    megabytes: float
+    printed: str
+    said: str
+
+
+def process(*words: str | Path, **environment: str) -> Ended:
+    """Run the interpreter with these words; the program ends where that fails."""
+    command = [sys.executable, *map(str, words)]
+    with tempfile.TemporaryFile() as printed, tempfile.TemporaryFile() as said:
+        begun = time.perf_counter()
+        child = subprocess.Popen(command, stdout=printed, stderr=said, env=os.environ | environment)
+        _, status, used = os.wait4(child.pid, 0)
+        seconds = time.perf_counter() - begun
+        child.returncode = os.waitstatus_to_exitcode(status)
+        texts = [file.read().decode() for file in (printed, said) if file.seek(0) == 0]
+    if child.returncode:
+        sys.exit(f"{texts[1]}{shlex.join(command)} failed with exit code {child.returncode}")
+    return Ended(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / PER_MB, *texts)
+
+
 def slacktide(*words: str | Path) -> tuple[float, str]:
     """Wall seconds of a process ``slacktide WORDS``, its start included, and what it printed."""
-    begun = time.perf_counter()
-    done = subprocess.run([sys.executable, "-m", "slacktide", *map(str, words)], stdout=subprocess.PIPE, check=False)
-    seconds = time.perf_counter() - begun
-    if done.returncode:
-        sys.exit(f"slacktide {words[0]} failed with exit code {done.returncode}")
-    return seconds, done.stdout.decode()
+    done = process("-m", "slacktide", *words)
+    return done.seconds, done.printed
 
 
 def children() -> float:
@@ -185,6 +211,47 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def options(text: str | None) -> argparse.ArgumentParser:
     """What a program of this text takes."""
     return argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+
+
+@dataclass(frozen=True)
+class Some:
+    """Of an option: any of these names, by default all of them or ``default``."""
+
+    names: Iterable[str]
+    default: Sequence[str] | None = None
+
+
+@dataclass(frozen=True)
+class One:
+    """Of an option: one of these names."""
+
+    names: Iterable[str]
+    default: str
+
+
+def parsed(text: str | None, *files: str, **defaults: Any) -> argparse.Namespace:
+    """The command line of a program with this text: files by their place, and an option for each default.
+
+    An option is of its default's type. A list takes one or more, ``False`` is a switch, a type has no default.
+    """
+    parser = options(text)
+    for name in files:
+        parser.add_argument(name, type=Path)
+    for name, value in defaults.items():
+        given: dict[str, Any] = {"type": type(value), "default": value}
+        if isinstance(value, Some):
+            names = list(value.names)
+            given = {"nargs": "+", "choices": names, "default": names if value.default is None else value.default}
+        elif isinstance(value, One):
+            given = {"choices": list(value.names), "default": value.default}
+        elif isinstance(value, list):
+            given = {"nargs": "+", "type": type(value[0]), "default": value}
+        elif isinstance(value, type):
+            given = {"type": value}
+        elif value is False:
+            given = {"action": "store_true"}
+        parser.add_argument("--" + name.replace("_", "-"), **given)
+    return parser.parse_args()
 
 
 def announce(*more: str) -> None:

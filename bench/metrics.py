@@ -12,9 +12,6 @@ its memory; the confidence intervals are those of 4,176 intervals of ten workloa
 from __future__ import annotations
 
 import argparse
-import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from measuring import announce, plain, table
+from measuring import announce, options, plain, process, table
 
 from slacktide.metrics import confidence, contention, demand, distributions, paired, penalties, use
 from slacktide.model import DEFAULT_CLASSES, Workload
@@ -111,18 +108,12 @@ def measure(name: str, folder: Path, count: int) -> None:
     begun = time.perf_counter()
     METRICS[name](folder, count)
     seconds = time.perf_counter() - begun
-    print(json.dumps([seconds, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20]))
-
-
-def one(*words: str) -> list[float]:
-    """A process of this program, and what it printed."""
-    done = subprocess.run([sys.executable, __file__, *words], stdout=subprocess.PIPE, check=True)
-    return list(json.loads(done.stdout or "[]"))
+    print(seconds)
 
 
 def main() -> None:
     """Print a row per metric."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = options(__doc__)
     parser.add_argument("--requests", type=int, default=25_000_000)
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only", choices=["make", *METRICS], help=argparse.SUPPRESS)
@@ -136,14 +127,14 @@ def main() -> None:
             folder = arguments.folder or Path(spare)
             folder.mkdir(parents=True, exist_ok=True)
             words = ("--requests", str(arguments.requests), "--folder", str(folder), "--only")
-            one(*words, "make")
+            process(__file__, *words, "make")
             size = sum(file.stat().st_size for file in folder.glob("requests-?.parquet")) / 2e9
             announce(f" (each requests.parquet {size:.1f} GB):")
             rows = []
             for name in METRICS:
                 print(f"{name} ...", file=sys.stderr)
-                seconds, peak = one(*words, name)
-                rows.append([f"`{name}`", f"{seconds:.1f}", f"{peak:.2f}"])
+                done = process(__file__, *words, name)
+                rows.append([f"`{name}`", f"{float(done.printed):.1f}", f"{done.megabytes / 1024:.2f}"])
             print(table(("metric", "s", "GB"), rows))
 
 

@@ -4,8 +4,8 @@
 
 Prints a table per file: wall seconds of ``slacktide simulate`` (start of Python, reading and summary included;
 median, kernels compiled before), processor seconds (which a busy machine changes less), operations in the sense
-of Farias's thesis and looks at bounds, in millions, largest memory of all repetitions, preemptions, and per class mean
-and least availability and fulfilment in the accounting ``restart``. Needs the published inputs.
+of Farias's thesis and looks at bounds, in millions, largest memory of all repetitions, and preemptions. Needs the
+published inputs.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from measuring import (
     each,
     millions,
     one_hour_files,
-    options,
     overheads,
-    per_cent,
-    share,
+    parsed,
     table,
     timed,
     warm,
@@ -35,11 +33,7 @@ SETTINGS = {
     "recommended": [],
     "priority": ["--policy", "priority"],
 }
-CLASSES = ("gold", "silver", "bronze")
-HEAD = (
-    *("settings", "wall s", "processor s", "operations M", "bound checks M", "MB", "preemptions"),
-    *(f"{name}: mean, min, fulfilled" for name in CLASSES),
-)
+HEAD = ("settings", "wall s", "processor s", "operations M", "bound checks M", "MB", "preemptions")
 
 
 def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end: float) -> list[str]:
@@ -47,21 +41,13 @@ def row(name: str, words: list[str], files: tuple[Path, Path], repeats: int, end
     starts = overheads()
     common = ["--hot", starts["startup.hot"], "--cold", starts["startup.cold"], "--set", f"qos.alpha={ALPHA}"]
     seconds, found = timed(repeats, "simulate", *files, *common, "--end", f"{end:g}", *words)
-    classes = []
-    for one in CLASSES:
-        got = found["classes"][one]
-        available, kept = got["availability"]["restart"], got["fulfilment"]["restart"]
-        classes.append(f"{share(available['mean'])}, {share(available['min'])}, {per_cent(kept)}")
     counts = [millions(found["operations"]), millions(found["bound_checks"]), f"{found['peak_rss_mb']:.0f}"]
-    return [name, f"{seconds:.2f}", f"{found['cpu_seconds']:.2f}", *counts, f"{found['preemptions']:,}", *classes]
+    return [name, f"{seconds:.2f}", f"{found['cpu_seconds']:.2f}", *counts, f"{found['preemptions']:,}"]
 
 
 def main() -> None:
     """Print both tables."""
-    parser = options(__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
-    asked = parser.parse_args()
+    asked = parsed(__doc__, repeats=5, end=HOUR)
     repeats = asked.repeats
     warm(*one_hour_files("higher"))
     announce(f", medians of {repeats}:")

@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import bound
 import fluid
-from measuring import HOUR, announce, options
+from measuring import HOUR, announce, parsed
 
 from slacktide import palette
 
@@ -117,11 +116,7 @@ def framed(panels: int, about: str, parts: list[str]) -> str:
 
 def main() -> None:
     """Run all and write the file."""
-    parser = options(__doc__)
-    parser.add_argument("svg", type=Path)
-    parser.add_argument("--input", default="higher", help="as of bench/bound.py")
-    parser.add_argument("--seed", type=int, default=11)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, "svg", input="higher", seed=11)
     announce()
     classes, kept = measured(asked.input, asked.seed)
     for line, found in kept.items():

@@ -1,7 +1,6 @@
 """Tables of pages whose figures are the same on every machine; a test compares them with what is printed here.
 
 python bench/pages.py grouped      docs/requests.md: rows of a job as one request
-python bench/pages.py one-hour     docs/validation.md: the published one-hour sample (needs the published inputs)
 python bench/pages.py openb        docs/traces.md: the published pods of openb (needs them)
 python bench/pages.py owed         docs/metrics.md: penalties of the published hour (needs the published inputs)
 python bench/pages.py jobs         docs/generators.md: sizes of jobs, published (needs the inputs) and generated
@@ -38,13 +37,6 @@ from slacktide.inputs.generators.registry import generated
 from slacktide.metrics.penalties import penalties
 from slacktide.results.tables import request_rows
 
-PRESETS: dict[str, Words] = {
-    "`--policy priority`": ("--policy", "priority"),
-    "`--preset published`": ("--preset", "published"),
-    "`--preset published-tuned`": ("--preset", "published-tuned"),
-    "recommended (the default)": (),
-}
-
 
 def ran(*words: str | Path) -> dict[str, Any]:
     """What an hour's run says of itself."""
@@ -71,20 +63,6 @@ def grouped() -> str:
 
         head = ("", "requests", "preemptions", "silver: mean, min, fulfilled", "bronze: mean, min, fulfilled")
         return table(head, list(each(GROUPED, row)))
-
-
-def one_hour() -> str:
-    """The published sample of higher contention on all its hosts."""
-    files = one_hour_files("higher")
-    delays = ("--hot", published("overheads", "hot.erl"), "--cold", published("overheads", "cold.erl"))
-
-    def row(name: str, words: Words) -> list[str]:
-        found = ran(*files, *delays, *words)
-        classes = [got(found["classes"][one]) for one in ("gold", "silver", "bronze")]
-        return [name, f"{found['preemptions']:,}", *classes, f"{found['operations']:,}"]
-
-    head = ("settings", "preemptions", *(f"{one}: mean, min, fulfilled" for one in ("gold", "silver", "bronze")))
-    return table((*head, "operations"), list(each(PRESETS, row)))
 
 
 OPENB: dict[str, Words] = {
@@ -148,7 +126,7 @@ def owed() -> str:
     return table(lengths, [[f"{one['penalty'][-1].as_py():,.0f}" for one in sums]])
 
 
-TABLES = {"grouped": grouped, "one-hour": one_hour, "openb": openb, "jobs": jobs, "owed": owed}
+TABLES = {"grouped": grouped, "openb": openb, "jobs": jobs, "owed": owed}
 
 
 def main() -> None:

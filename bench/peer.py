@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from measuring import announce, options, settings, simulated, table
+from measuring import announce, parsed, settings, simulated, table
 
 from slacktide.inputs.generators.registry import generated
 from slacktide.model import Hosts, Workload
@@ -99,11 +99,7 @@ def line(name: str, hosts: int, requests: int, runs: list[Run]) -> list[str]:
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--requests", type=int, default=50_000)
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1000, 12500])
-    parser.add_argument("--repeats", type=int, default=1)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, requests=50_000, hosts=[1000, 12500], repeats=1)
     rows = []
     with tempfile.TemporaryDirectory() as name:
         classes, path = classpath(Path(name)), Path(name) / "requests"

@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-from measuring import announce, millions, options, settings, table
+from measuring import announce, millions, parsed, settings, table
 
 from slacktide.inputs.generators.registry import generated
 from slacktide.policy import Pieces
@@ -47,12 +47,7 @@ def pieces_of(text: str) -> Pieces:
 
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--hosts", type=int, default=620)
-    parser.add_argument("--requests", type=int, default=23_000)
-    parser.add_argument("--end", type=float, default=3600.0)
-    given = parser.parse_args()
+    given = parsed(__doc__, repeats=5, hosts=620, requests=23_000, end=3600.0)
     workload, hosts = generated("cell", {"hosts": given.hosts, "requests": given.requests})
     rows, same = [], True
     for name, (preset, changes, file) in POLICIES.items():

@@ -14,7 +14,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
-from measuring import announce, options, table
+from measuring import announce, parsed, table
 from promises_parts.inputs import Input, alone, machines
 from promises_parts.outcome import Policy, measured
 
@@ -76,9 +76,7 @@ def simulated(minutes: float) -> list[list[str]]:
 
 def main() -> None:
     """Run and print."""
-    parser = options(__doc__)
-    parser.add_argument("--minutes", type=float, default=30.0)
-    asked = parser.parse_args()
+    asked = parsed(__doc__, minutes=30.0)
     announce()
     print(table(["", ""], [*simulated(asked.minutes), *live(asked.minutes)]))
 

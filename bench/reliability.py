@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-from measuring import announce, options, settings, table
+from measuring import announce, parsed, settings, table
 
 from slacktide.metrics import per_class
 from slacktide.model import Hosts, ServiceClass, Workload
@@ -57,10 +57,7 @@ def inputs(seed: int, end: float) -> tuple[Workload, Hosts, str]:
 
 
 def main() -> None:
-    parser = options(__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--days", type=float, default=7.0)
-    given = parser.parse_args()
+    given = parsed(__doc__, seeds=5, days=7.0)
     end = given.days * 86400.0
     rows = []
     for name, score in SCORES.items():

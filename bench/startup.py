@@ -8,50 +8,35 @@ the shortest is shown beside the median.
 
 from __future__ import annotations
 
-import argparse
 import os
-import resource
 import statistics
-import subprocess
-import sys
 import tempfile
-import time
 from pathlib import Path
+
+from measuring import announce, parsed, process, slacktide, table
 
 COUNTED = "import sys; from slacktide.cli import main; main(sys.argv[1:]); print(len(sys.modules), file=sys.stderr)"
 """For the number of modules; times are those of ``python -m slacktide``."""
 
 
-def started(program: list[str]) -> tuple[float, float]:
-    """Wall and processor seconds of a process."""
-    begun, used = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(program, stdout=subprocess.DEVNULL, check=True)
-    seconds, after = time.perf_counter() - begun, resource.getrusage(resource.RUSAGE_CHILDREN)
-    return seconds, after.ru_utime - used.ru_utime + after.ru_stime - used.ru_stime
+HEAD = ("process", "wall ms, shortest", "wall ms", "processor ms, shortest", "processor ms", "modules")
 
 
-def row(name: str, program: list[str], modules: str, repeats: int) -> str:
+def row(name: str, words: list[str], modules: str, repeats: int) -> list[str]:
     """A line of the table, in milliseconds."""
-    wall, processor = zip(*(started(program) for _ in range(repeats)), strict=True)
+    runs = [process(*words) for _ in range(repeats)]
+    wall, processor = ([getattr(one, name) for one in runs] for name in ("seconds", "processor"))
     times = (min(wall), statistics.median(wall), min(processor), statistics.median(processor))
-    return "| " + " | ".join([name, *(f"{1000 * one:.0f}" for one in times), modules]) + " |"
-
-
-def modules_of(words: list[str]) -> str:
-    """How many modules a command has imported at its end."""
-    done = subprocess.run([sys.executable, "-c", COUNTED, *words], capture_output=True, text=True, check=True)
-    return done.stderr.split()[-1]
+    return [name, *(f"{1000 * one:.0f}" for one in times), modules]
 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--repeats", type=int, default=10)
-    repeats = parser.parse_args().repeats
+    repeats = parsed(__doc__, repeats=10).repeats
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
         words = "generate light --set hosts=20 --set requests=1000 --out light"
-        started([sys.executable, "-m", "slacktide", *words.split()])
+        slacktide(*words.split())
         files = [str(Path("light", name)) for name in ("workload.parquet", "hosts.parquet")]
         commands = {
             "`slacktide --help`": ["--help"],
@@ -63,14 +48,13 @@ def main() -> None:
             "`slacktide inspect`, 1,000 requests": ["inspect", *files],
             "`slacktide simulate`, 1,000 requests": ["simulate", *files, "--policy", "priority"],
         }
-        print(f"`python bench/startup.py --repeats {repeats}`, the shortest and the median of {repeats}:\n")
-        print("| process | wall ms, shortest | wall ms | processor ms, shortest | processor ms | modules |")
-        print("|" + "---|" * 6)
-        print(row("Python alone", [sys.executable, "-c", "pass"], "", repeats))
-        print(row("`import numpy`", [sys.executable, "-c", "import numpy"], "", repeats))
+        announce(f", the shortest and the median of {repeats}:")
+        rows = [row("Python alone", ["-c", "pass"], "", repeats)]
+        rows.append(row("`import numpy`", ["-c", "import numpy"], "", repeats))
         for name, given in commands.items():
-            modules = modules_of(given)  # which fills caches, too
-            print(row(name, [sys.executable, "-m", "slacktide", *given], modules, repeats), flush=True)
+            modules = process("-c", COUNTED, *given).said.split()[-1]  # which fills caches, too
+            rows.append(row(name, ["-m", "slacktide", *given], modules, repeats))
+        print(table(HEAD, rows))
 
 
 if __name__ == "__main__":

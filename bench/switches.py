@@ -18,12 +18,13 @@ from measuring import (
     ALPHA,
     HOUR,
     Outcome,
+    Some,
     announce,
     each,
     millions,
     one_hour_files,
-    options,
     overheads,
+    parsed,
     read,
     settings,
     share,
@@ -71,11 +72,7 @@ def measured(inputs: tuple[Workload, Hosts], values: dict[str, Any], repeats: in
 
 def main() -> None:
     """Print a table per policy."""
-    parser = options(__doc__)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--policy", nargs="+", choices=list(POLICIES), default=list(POLICIES))
-    parser.add_argument("--end", type=float, default=HOUR, help="seconds (3600)")
-    arguments = parser.parse_args()
+    arguments = parsed(__doc__, repeats=5, policy=Some(POLICIES), end=HOUR)
     inputs = read(*one_hour_files("higher"))
     measured(inputs, {}, 1, 1.0)  # nothing is left to load or compile
     announce(f", medians of {arguments.repeats} where a run takes at most {LONG:g} s:")

@@ -66,7 +66,7 @@ class Table:
 
 
 COSTS, SAVED, SEVERAL, TRACES = "docs/benchmarks.md", "docs/optimisations.md", "docs/requests.md", "docs/traces.md"
-WINDOWS, OPTIONS, VALIDATION = "docs/windows.md", "docs/options.md", "docs/validation.md"
+WINDOWS, OPTIONS = "docs/windows.md", "docs/options.md"
 GENERATED = "docs/generators.md"
 FEW = "--seeds 1 --lines priority recommended"
 TABLES = (
@@ -84,13 +84,11 @@ TABLES = (
     Table("switches-qos-driven", SAVED, "switches.py --repeats 3 --policy better needed",
           "--repeats 1 --policy needed --end 30", published=True),
     Table("cliffs", SAVED, "cliffs.py --repeats 3", "--repeats 1 --scale .01"),
-    Table("odd-loads", SAVED, "odd_loads.py --repeats 1", "--repeats 1 --scale .02"),
     Table("requests-large", SEVERAL, "large.py --repeats 3", "--repeats 1 --instances 80 --hosts 20"),
     Table("windows-year", WINDOWS, "windows.py", "--days 65"),
     Table("windows-cost", WINDOWS, "windows.py --cost", "--cost --repeats 1", published=True),
     Table("trace", TRACES, "trace_memory.py --rows 25e6", "--rows 2e4"),
     Table("grouped", SEVERAL, "pages.py grouped", "grouped", exact=True),
-    Table("one-hour-kept", VALIDATION, "pages.py one-hour", "one-hour", published=True, exact=True),
     Table("jobs", GENERATED, "pages.py jobs", "jobs", published=True, exact=True),
     Table("cell", GENERATED, "cell_statistics.py", "", published=True, exact=True),
     Table("openb", TRACES, "pages.py openb", "openb", published=True, exact=True),
@@ -98,7 +96,6 @@ TABLES = (
           "--seeds 1", published=True, exact=True),
     Table("options-validation1", OPTIONS, "options.py --input validation1", f"--input validation1 {FEW}",
           published=True, exact=True),
-    Table("options-lower", OPTIONS, "options.py --input lower", f"--input lower {FEW}", published=True, exact=True),
     Table("options-higher", OPTIONS, "options.py --input higher", f"--input higher {FEW}", published=True, exact=True),
     Table("intervals", "docs/metrics.md", "intervals.py", "--experiments 3", exact=True),
     Table("alpha", "docs/metric.md", "alpha.py", "--seeds 1", exact=True),

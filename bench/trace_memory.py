@@ -11,15 +11,12 @@ prints the process's most resident memory and its seconds. It measures whatever 
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-from measuring import options, plain
+from measuring import Some, parsed, plain, process
 
 from slacktide.inputs import WorkloadParquetWriter, write_hosts
 from slacktide.inputs.rows import equal_hosts
@@ -57,23 +54,9 @@ def population(rows: int) -> Hosts:
     return equal_hosts(max(rows // 250, 10), {"cpu": 1.0, "memory": 1.0})
 
 
-def measured(words: list[str]) -> tuple[float, float]:
-    """Most resident memory (MB) and seconds of a command."""
-    begun = time.perf_counter()
-    process = subprocess.Popen([sys.executable, "-m", "slacktide", "trace", *words], stdout=subprocess.DEVNULL)
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        sys.exit(f"slacktide trace {' '.join(words)} ended with {process.returncode}")
-    return used.ru_maxrss / 1000, time.perf_counter() - begun
-
-
 def main() -> None:
     """Print the table."""
-    parser = options(__doc__)
-    parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 5e6])
-    parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
-    given = parser.parse_args()
+    given = parsed(__doc__, rows=[1e6, 5e6], only=Some(COMMANDS))
     print("| command | rows | peak memory, MB | seconds |\n|---|---|---|---|", flush=True)
     for rows in map(int, given.rows):
         with tempfile.TemporaryDirectory() as folder:
@@ -83,8 +66,8 @@ def main() -> None:
                     writer.append(piece)
             write_hosts(population(rows), Path("hosts.parquet"))
             for name in given.only:
-                memory, seconds = measured(COMMANDS[name].split())
-                print(f"| `{name}` | {rows:,} | {memory:.0f} | {seconds:.1f} |", flush=True)
+                done = process("-m", "slacktide", "trace", *COMMANDS[name].split())
+                print(f"| `{name}` | {rows:,} | {done.megabytes:.0f} | {done.seconds:.1f} |", flush=True)
             os.chdir("/")
 
 

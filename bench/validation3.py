@@ -32,7 +32,6 @@ LIKE_MEASURED = "lognormal:2.4,0.25"
 SETTINGS: dict[str, tuple[str, dict[str, Any]]] = {
     "published": ("published", {}),
     "published-tuned": ("published-tuned", {}),
-    "published, `victim_order = metric`": ("published", {"policy.victim_order": "metric"}),
     "recommended": ("recommended", {}),
     "recommended, `overload = share`": ("recommended", {"policy.overload": "share"}),
     "recommended, `gang`": ("recommended", {"policy.gang": True}),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from slacktide import config
-from slacktide.config import TUNED_LIMIT, Config, preset
+from slacktide.config import LONGEST, TUNED_LIMIT, Config, preset
 from slacktide.conversion import Kind
 from slacktide.settings import SECTIONS, section_type, types_of
 
@@ -50,12 +50,12 @@ INTRODUCTION = """# Settings
 Written by `slacktide settings --markdown` from the docstrings in `src/slacktide/config.py`; do not edit.
 
 A value comes from the preset, then from the file given with `--config` (YAML, TOML or JSON by its suffix), then from
-`--set SECTION.KEY=VALUE`; the last one wins. An unknown section or key, a wrong type and a value out of range are
-refused, with the place and the nearest right name. Presets are `recommended` (the default), `published` (the papers'),
-and `published-tuned`: the papers' with the [best overhead limit](validation.md#a-tuned-baseline) that we found
-(`policy.overhead_limit` = @LIMIT@).
-The `manifest.json` of earlier results is a settings file, too. Times are seconds, or durations such as `10m`, `1h30m`
-and `2d` (units w, d, h, m, s, the longest first); shares are numbers, or per cent such as `90%`.
+`--set SECTION.KEY=VALUE`; the last one wins. What is unknown or out of range is refused, with the nearest right name.
+Presets are `recommended` (the default), `published` (the papers'), and `published-tuned`: the papers' with the [best
+overhead limit](validation.md#a-tuned-baseline) that we found (`policy.overhead_limit` = @LIMIT@). The `manifest.json`
+of earlier results is a settings file, too. A *duration* is seconds, from 0 to 8,589,934,592 where nothing else is said,
+or such as `10m`, `1h30m` and `2d` (units w, d, h, m, s, the longest first); shares are numbers, or per cent such as
+`90%`.
 
 ```yaml
 policy:
@@ -86,33 +86,24 @@ of as much of the window as the request has lived |
 | `time_zone` | `UTC` | an IANA name | of a calendar |
 | `start` | | a local date and time | when one of the calendar's windows begins |
 
-A request that lives much shorter than its window is better served by `lifetime`, or by `budget: accrued`: of a whole \
-budget it may wait for all its life ([windows.md](windows.md#which-budget)). A promise of 1 has no budget in any \
-window: after a loss it is broken until the loss has left the window.
+A request that lives much shorter than its window wants `lifetime`, or `budget: accrued` \
+([windows.md](windows.md#which-budget)). A promise of 1 has no budget: after a loss it is broken until the loss has \
+left the window.
 
-A class may say how long an instance of it is expected to take to start, up to an hour, in place of `qos.alpha` \
-([metric.md](metric.md#alpha-of-a-class)):
-
-```yaml
-classes:
-  - {name: search, slo: 0.99, rank: 1, alpha: 3m}
-```
-
-A class may also say what its workloads may suffer in time ([limits.md](limits.md)); each of these may be left out:
+A class may say how long its instances are expected to take to start ([metric.md](metric.md#alpha-of-a-class)), and \
+what its workloads may suffer in time ([limits.md](limits.md)); each of these may be left out:
 
 ```yaml
 classes:
   - name: web
     slo: 0.999
     rank: 1
+    alpha: 3m                     # up to 1h, in place of qos.alpha
     disruptions: {max: 2, per: 1h}
     cooldown: 10m
     hours: [{days: [Mon, Tue, Wed, Thu, Fri], from: "22:00", to: "06:00", time_zone: Europe/Berlin}]
     min_running: 5m
-```
-
-In place of `disruptions` the fields of a Kueue PreemptionLimit may stand: \
-`preemption_limit: {scope: PreemptedWorkload, limit: 2, limitWindowSeconds: 3600}`."""
+```"""
 
 
 def page() -> str:
@@ -127,7 +118,8 @@ def page() -> str:
         default = f"`{shown(row.default)}`"
         if row.published != row.default:
             default += f" (published: `{shown(row.published)}`)"
-        lines.append(f"| `{row.key}` | {default} | {row.allowed} | {row.meaning} |")
+        allowed = row.allowed.replace(f"seconds or duration, from 0 to {LONGEST:,.0f}", "duration")
+        lines.append(f"| `{row.key}` | {default} | {allowed} | {row.meaning} |")
     return "\n".join(lines) + "\n"
 
 

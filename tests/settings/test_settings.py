@@ -335,7 +335,7 @@ def test_the_page_lists_every_setting_and_what_the_papers_chose() -> None:
     assert all(f"| `{key}` |" in page for key in settings.names())
     assert [row.key for row in settings_page.describe() if not row.meaning] == []
     assert "| `qos.alpha` | `22.37107` |" in page
-    assert "| `policy.patience` | `60` (published: `0`) | seconds or duration, from 0 to 8,589,934,592 |" in page
+    assert "| `policy.patience` | `60` (published: `0`) | duration |" in page
     assert [row.key for row in settings_page.describe() if re.search(r"\de[+-]?\d", row.allowed)] == []
 
 

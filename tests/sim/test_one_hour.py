@@ -21,7 +21,7 @@ PREEMPTIONS = {
     ("higher", "recommended", "qos-driven"): 7_622,
     ("higher", "recommended", "priority"): 7_366,
 }
-"""Of seed 0, on every machine alike: a change of one is a change of a rule (docs/validation.md has them, too)."""
+"""Of seed 0, on every machine alike: a change of one is a change of a rule (docs/options.md has them, too)."""
 
 
 def hour(file: str, preset: str, policy: str = "qos-driven") -> tuple[RunResult, dict[str, ClassSummary]]:

@@ -27,7 +27,6 @@ BENCH = REPOSITORY / "bench"
 CLAIM = re.compile(r"<!-- (?:numbers of|printed by) ([^:]+): (.+) -->")
 CHEAP = {
     "grouped": "pages.py grouped",
-    "one-hour-kept": "pages.py one-hour",
     "jobs": "pages.py jobs",
     "cell": "cell_statistics.py",
     "openb": "pages.py openb",
@@ -35,7 +34,6 @@ CHEAP = {
     "intervals": "intervals.py --lines '1 x 30, of this workload' '5 x 5' '1 x 5, of this workload' '2 x 5'",
     "alpha": "alpha.py",
     "options-validation1": "options.py --input validation1 --lines priority recommended",
-    "options-lower": "options.py --input lower --lines priority recommended",
     "options-higher": "options.py --input higher --lines priority recommended",
 }
 """Of the tables that are the same on every machine, what a test can afford: all of it, or some lines."""
