@@ -90,8 +90,8 @@ ALERTS = (
         "1m",
         "page",
         "slacktide hears no changes of {{ $labels.kind }}.",
-        "A watch of {{ $labels.kind }} received nothing for longer than a watch lasts; a replica without it does not "
-        "decide.",
+        "A watch of {{ $labels.kind }} received nothing for longer than a watch lasts. A replica without it does not "
+        "decide; nobody does where both are without it.",
     ),
     Health(
         "SlacktideLedgersNotWritten",
@@ -108,8 +108,8 @@ ALERTS = (
         f"{_of('max', WITHOUT_CLASS)} > 0",
         "5m",
         "ticket",
-        "{{ $value }} pods name a class that is not there or not theirs.",
-        "{{ $value }} pods have no promise, and are not scheduled, because their class is not known.",
+        "Pods name a service class that does not exist, or that their namespace may not use: {{ $value }}.",
+        "They are not scheduled. slacktide top --once names them and the class.",
     ),
     Health(
         "SlacktideObjectsAside",

@@ -58,9 +58,10 @@ def of_events(events: Sequence[Mapping[str, Any]], shown: int = SHOWN_EVENTS) ->
 def of_ledger(ledger: Mapping[str, Any]) -> str:
     """How a promise stands, of an Availability's status."""
     from slacktide.kube.observe.explain import waiting_text
+    from slacktide.model.durations import write_duration
 
-    target, breaks = ledger["target"], ledger.get("breaksAt")
-    left = f", which can break at {breaks[11:19]}" if breaks else ""
+    target, slack = ledger["target"], round(ledger.get("slackSeconds", 0.0))
+    left = f", which breaks {write_duration(slack)} after all pods stop" if ledger.get("breaksAt") and slack > 0 else ""
     return (
         f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}{left}, "
         f"delivered {ledger['delivered']:.4f}, {ledger['state']}; {ledger['running']} running, "
