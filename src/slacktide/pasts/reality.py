@@ -59,8 +59,6 @@ class Owner:
     priority_class: str = ""
     priority: int = 0
     preempted: int = 0
-    replaced: int = 0
-    """Pods that users had replaced, by a rollout or by hand."""
 
 
 class _Witness(Changes):
@@ -91,7 +89,6 @@ class Reality:
         self.waits: list[Wait] = []
         self.open: dict[str, Wait] = {}
         self.victims: set[str] = set()
-        self._leaving: set[str] = set()
         self.owners: dict[str, Owner] = {}
         self._handlers: dict[Any, Handler[Any]] = {
             id(kind): handler for kind, handler in (*subscriptions(self.mirror), *device_subscriptions(self.mirror))
@@ -210,7 +207,6 @@ class Reality:
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self.victims.discard(uid)
-        self._leaving.discard(uid)
         self.open.pop(uid, None)
         self._labels.pop(uid, None)
 
@@ -235,12 +231,7 @@ class Reality:
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1
-            self._leaving.discard(record.uid)
             self.history.preempted(record.uid)
-        is_going = record.pod.metadata.deletion_timestamp is not None
-        if is_going and record.uid not in self.victims and record.uid not in self._leaving:
-            self._leaving.add(record.uid)
-            owner.replaced += 1
 
 
 def _unclassed(labels: dict[str, str]) -> dict[str, str]:
