@@ -97,7 +97,7 @@ def test_who_preempts_waits_until_its_victims_are_gone_as_on_a_cluster(folder: P
     ranks = {of[name]: ServiceClass(name, 0.9, 1 if name == "batch" else 2) for name in of}
     waits = simulated(past, KUBERNETES, events=True, promised=ranks).waits.tolist()
     assert [seconds for number, seconds in waits if number == of["batch"]] == [30.0]
-    assert [seconds for number, seconds in waits if number == of["front"]][0] == 0.0
+    assert next(seconds for number, seconds in waits if number == of["front"]) == 0.0
 
 
 def test_workloads_without_a_promise_are_said(folder: Path) -> None:

@@ -11,8 +11,6 @@ import msgspec
 
 from slacktide.config import Config
 from slacktide.dryrun.reality import preempted_by_scheduler
-from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.operations import Operation
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.client.reflector import Handler
@@ -85,7 +83,7 @@ class Reality:
         self.mirror = ClusterMirror(config, self.clock)
         self.history = PastHistory(config)
         self._config = config
-        self.engine = Engine(config, self._note)
+        self.engine = self.history.engine
         self.waits: list[Wait] = []
         self.open: dict[str, Wait] = {}
         self.victims: set[str] = set()
@@ -102,10 +100,6 @@ class Reality:
         found = resource_of(self._promise)
         spec = msgspec.structs.replace(found.spec, approach="aggregated", default=True)  # a workload is one request
         self.mirror.on_class_update(msgspec.structs.replace(found, spec=spec))
-
-    def _note(self, operation: Operation) -> None:
-        """The history hears of all that the engine is told."""
-        self.history.carry_out(operation)
 
     @property
     def feed(self) -> LiveFeed:
