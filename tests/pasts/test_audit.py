@@ -191,7 +191,7 @@ def test_rotated_files_are_open_one_after_the_other(tmp_path: Path, monkeypatch:
     assert found == sorted(found, key=lambda one: one.stage_timestamp or 0.0)
     assert len(found) == len(lines)
     assert findings.counts["lines that are no audit events"] == 1
-    assert most <= 2
+    assert most <= 3, "three lines are of one instant"
 
 
 def test_broken_lines_are_counted_and_the_rest_is_used(tmp_path: Path) -> None:

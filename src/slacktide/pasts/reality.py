@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -125,14 +126,14 @@ class Reality:
             self.history.finish()
 
     def _begin(self, beginning: Iterable[Change]) -> None:
-        pods = []
+        pods = deque[Change]()
         for change in beginning:
             if change.kind is POD:  # last, so that what they depend on is known
                 pods.append(change)
             else:
                 self._tell(change)
-        for change in pods:
-            self._tell(change)
+        while pods:
+            self._tell(pods.popleft())
         self._feed = LiveFeed(self.mirror, self.engine, FeedListener(), self.clock, lambda: 0.0)
         self._feed.hosts.closed = self._closed
         take_over(self.feed, {}, lambda _decision, _leaving: None)

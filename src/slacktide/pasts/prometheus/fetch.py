@@ -87,10 +87,6 @@ async def fetch(
     hours: float, interval: float | None, say: Callable[[str], None],
 ) -> Fetched:  # fmt: skip
     """Fetch what is not there yet. Raises :class:`InputError` where nothing can be had, and :class:`OutputError`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error}") from error
     said = (str(FORMAT), where.shown, where.tenant, *(whole for _, whole in match))
     key = hashlib.sha256("\0".join(said).encode()).hexdigest()[:16]
     async with Client(where, findings) as client:
@@ -100,6 +96,10 @@ async def fetch(
                 plan = await _plan(client, where, Names(match), key, begin, end, interval)
             except TooMuchError as problem:
                 raise _too_much(client, problem) from None
+            try:  # not before there is something to keep
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"{folder}: cannot be written: {error}") from error
             write_whole(folder / PLAN, msgspec.json.encode(plan))
         elif (plan.begin, plan.end) != (begin, end):
             findings.note(f"goes on with what was fetched into {folder} before; remove that folder to begin anew")
