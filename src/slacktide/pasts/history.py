@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,9 @@ from slacktide.engine.core.types import Controller, Outcome
 from slacktide.engine.journal.retrace import InstanceHistory, SessionHistory
 from slacktide.engine.ledger.slo_status import accrue
 from slacktide.errors import StateError
+from slacktide.model import NO_NEIGHBOURS
 from slacktide.qos.availability import TIMES
+from slacktide.state.spec import Spec
 
 KNOWN = tuple(name for name in TIMES if name != "pending")
 Times = NDArray[np.float64]
@@ -35,6 +38,12 @@ class PastHistory(SessionHistory):
         self._at_begin: dict[int, Times] = {}
         self._last: Operation | None = None
         self.engine.journal = self._begins
+        self._kind_of = self.engine.tables.kind_of
+        self.engine.tables.kind_of = self._kind_without_neighbours  # type: ignore[method-assign]
+
+    def _kind_without_neighbours(self, spec: Spec) -> int:
+        """Nothing is decided here, so that nobody's neighbours are counted: a number for each of them and each node."""
+        return self._kind_of(replace(spec, placement=NO_NEIGHBOURS))
 
     def _begins(self, operation: Operation | None) -> None:
         """The engine is about to be told of an operation; of the one before it all is known by now."""

@@ -14,6 +14,7 @@ import yaml
 from slacktide import settings_file
 from slacktide.config import Accounting
 from slacktide.errors import ConfigError, InputError, Problem, RefusedError
+from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS
 from slacktide.model.durations import parse_share
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.outcome import WorkloadLine
@@ -183,6 +184,23 @@ def read(path: Path) -> Promises:
     except msgspec.ValidationError as error:
         raise _broken(path, 0, "", f"{CONTENT}: {error}") from None
     return Promises(_classes(found, said), _checked(found, said))
+
+
+def ways(promises: Promises) -> list[str]:
+    """How workloads come to the classes of a cluster as the rules say, a line each."""
+    by_priority, lines = [], []
+    for rule in promises.rules:
+        said = msgspec.to_builtins(rule)
+        name, asked = said.pop("class"), " and ".join(f"{field} {value}" for field, value in said.items())
+        if set(said) == {"priorityClass"} and "*" not in rule.priority_class:
+            by_priority.append(f"{rule.priority_class}={name}")
+        elif set(said) == {"namespace"} and "*" not in rule.namespace:
+            lines.append(f"kubectl label namespace {rule.namespace} {DEFAULT_CLASS}={name}")
+        else:
+            lines.append(f"label pod templates of {asked or 'all others'} with {CLASS_LABEL}: {name}")
+    if by_priority:
+        lines.append(f"slacktide run --set kube.priority_classes={','.join(by_priority)}")
+    return lines
 
 
 def _classes(file: SettingsFile, said: _File) -> tuple[ServiceClass, ...]:
