@@ -94,9 +94,7 @@ def _in(path: Path, findings: Findings) -> Iterator[Found]:
     elif path.name.endswith((".tar", ".tar.gz", ".tgz")):
         yield from _archived(path, findings)
     elif path.name.endswith(".sktrace"):
-        expected = (
-            "nodes and pods, which it does not have: slacktide past audit, of the logs of its cluster"
-        )
+        expected = "nodes and pods, which it does not have: slacktide past audit, of the logs of its cluster"
         raise InputError([Problem(str(path), 0, "", "a trace of SimKube", expected)])
     else:
         try:
