@@ -162,7 +162,9 @@ async def _plan(
         ])  # fmt: skip
     if interval is None:
         # As often as in the best quarter of an hour: in others some failed.
-        counted = await client.range(f"max(count_over_time({pulse}[{LOOKED_AT}s]))", begin, end, max(step, LOOKED_AT))
+        every = max(step, LOOKED_AT)
+        first = end - (end - begin) // every * every  # so that the end is among them, also of a past of minutes
+        counted = await client.range(f"max(count_over_time({pulse}[{LOOKED_AT}s]))", first, end, every)
         samples = max((float(value) for one in counted for _, value in one.values), default=1.0)
         interval = min(LOOKED_AT, max(60.0, end - begin)) / samples
         interval = next((one for one in USUAL if abs(math.log(one / interval)) < ALIKE), max(1, math.floor(interval)))
