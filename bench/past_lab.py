@@ -6,16 +6,20 @@
 
 Deployments of three priorities come, scale, roll out and go, Jobs run to their ends, nodes are lost and come back, and
 there is a little less room than is asked for, so that kube-scheduler preempts. KWOK plays the kubelets. DIR gets
-``audit.log`` (level RequestResponse) and ``objects.json`` (what kubectl would print in the end).
+``audit.log`` (level RequestResponse) and ``objects.json`` (what kubectl would print in the end). With ``--prometheus``
+a Prometheus scrapes kube-scheduler and an exporter with kube-state-metrics' names, and what it tells of the past is
+printed beside what the audit log does.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import csv
 import json
 import random
 import signal
+import statistics
 import subprocess
 import sys
 import time
@@ -23,11 +27,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from live_parts.exporter import prometheus
 from live_parts.validation import service_class
 
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.lab.binaries import NEEDED
+from slacktide.lab.control_plane import free_ports
+from slacktide.pasts import audit, outcome
 from slacktide.pasts.kinds import TOLD
+from slacktide.pasts.prometheus import source
+from slacktide.pasts.story import Story
 
 PRIORITIES = {"critical": 1000, "normal": 500, "low": 100}
 NAMESPACES = ("shop", "data", "web")
@@ -202,6 +211,26 @@ def dump(plane: ControlPlane, path: Path) -> None:
     path.write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))
 
 
+def compare(out: Path, told: Story) -> None:
+    """What a Prometheus tells of the past, beside what the audit log does."""
+    stories = {"audit log": audit.story([out / "audit.log"]), "Prometheus": told}
+    for name, one in stories.items():
+        folder = out / f"past-{name.split()[0].lower()}"
+        found = outcome.write(one, folder)
+        shares = {
+            tier: round(statistics.mean(of), 4) for tier in PRIORITIES
+            if (of := [w.delivered["always"] for w in found.workloads if w.priority_class == tier])
+        }  # fmt: skip
+        with (folder / outcome.PODS).open() as file:
+            rows = list(csv.DictReader(file))
+        waits = [float(row["bound"]) - float(row["created"]) for row in rows if row["bound"]]
+        tenths = [round(one, 2) for one in statistics.quantiles(waits, n=10)]
+        print(f"{name}: {len(found.workloads)} workloads, {len(rows)} pods, availability {shares}, preempted "
+              f"{sum(w.preempted for w in found.workloads)}, waits p50 {tenths[4]} s, p90 {tenths[8]} s")  # fmt: skip
+        for note in found.notes:
+            print(f"  {note}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path)
@@ -212,6 +241,7 @@ def main() -> None:
     parser.add_argument("--load", type=float, default=1.05, help="of the nodes' cores that Deployments ask for")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--level", default="RequestResponse", choices=("Metadata", "Request", "RequestResponse"))
+    parser.add_argument("--prometheus", type=float, help="A Prometheus scrapes every so many seconds")
     parser.add_argument("--slo", type=float, help="slacktide schedules, and promises so much to each priority")
     arguments = parser.parse_args()
     out = arguments.directory.absolute()
@@ -220,6 +250,12 @@ def main() -> None:
     rules.write_text(json.dumps(policy(arguments.level)))
     flags = {"kube-apiserver": [f"--audit-policy-file={rules}", f"--audit-log-path={out / 'audit.log'}",
                                 "--audit-log-maxsize=100000"]}  # fmt: skip
+    (port,) = free_ports(1)
+    if arguments.prometheus:
+        flags["kube-scheduler"] = [
+            f"--secure-port={port}",
+            "--authorization-always-allow-paths=/metrics,/metrics/resources",
+        ]
     plane = ControlPlane.create(
         out / "lab", Binaries.find([*NEEDED, "kube-scheduler"]), with_kube_scheduler=True, flags=flags
     )
@@ -228,7 +264,11 @@ def main() -> None:
         with contextlib.ExitStack() as stack:
             if arguments.slo is not None:
                 stack.enter_context(slacktide(plane, out, arguments.slo))
+            began = time.time()
+            url = arguments.prometheus and stack.enter_context(prometheus(plane, out, port, arguments.prometheus))
             play(plane, arguments)
+            if url:
+                compare(out, source.story(url, began, time.time()))
         dump(plane, out / "objects.json")
     finally:
         plane.stop()

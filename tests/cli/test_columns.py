@@ -64,6 +64,21 @@ def test_a_table_is_simulated_and_its_first_instant_is_the_epoch(
     assert settings["simulation"]["epoch"] == "2020-01-01T00:00:00Z"
 
 
+def test_a_plan_of_a_table_is_that_of_its_workload_file(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    export, hosts = files
+    words = ["--end", "1h", "--no-curve", "--jobs", "1", "--json"]
+    run("trace", "scale", export, "--columns", MAPPING, "--out", tmp_path / "ours.parquet")
+    plain, _ = run("plan", tmp_path / "ours.parquet", hosts, *words, "--out", tmp_path / "plain")
+    out, err = run("plan", export, hosts, "--columns", MAPPING, *words, "--out", tmp_path / "plan")
+    assert f"columns of {export}: {MAPPING}" in err
+    assert json.loads(out)["policies"] == json.loads(plain)["policies"]
+    run("plan", export, hosts, "--columns", MAPPING, *words, "--out", tmp_path / "plan")  # its runs are done already
+    assert len(list((tmp_path / "plan" / "inputs").glob("given-*.parquet"))) == 1
+    with pytest.warns(UserWarning, match="stay behind"):
+        found = st.plan(export, hosts, end="1h", curve=False, jobs=1, columns=MAPPING)
+    assert found.hosts == {name: one["hosts"] for name, one in json.loads(out)["policies"].items()}
+
+
 def test_a_mapping_that_is_guessed_is_shown_and_can_be_kept(run: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     export, hosts = files
     kept = tmp_path / "kept.yaml"

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from slacktide.cli import main
+from slacktide.openslo.classes import read_classes
+from slacktide.pasts import promises
+from slacktide.submit.manifests import class_object
 from support.made_past import deployment, listed, node, pod
 
 
@@ -56,6 +59,28 @@ def test_promises_that_were_edited_stay(dump: Path, tmp_path: Path) -> None:
     assert "shop" in (out / "promises.yaml").read_text()
 
 
+def test_promises_become_classes_of_a_cluster(dump: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "now"
+    assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
+    (out / "promises.yaml").write_text(
+        "classes: [{name: gold, slo: 0.99, rank: 1}, {name: low, slo: 0.5, rank: 2}]\nworkloads:\n"
+        "- {class: gold, priorityClass: top}\n- {class: low, priorityClass: batch}\n- {class: gold, namespace: shop}\n"
+        "- {class: gold, kind: Job, name: 'nightly*'}\n- {class: low}\n"
+    )
+    capsys.readouterr()
+    assert main(["past", "classes", str(out)]) == 0
+    said = capsys.readouterr()
+    path = tmp_path / "classes.yaml"
+    path.write_text(said.out)
+    assert read_classes([path]) == [class_object(one) for one in promises.read(out / "promises.yaml").classes]
+    assert said.err.splitlines() == [
+        "kubectl label namespace shop slacktide.io/default-class=gold",
+        "label pod templates of kind Job and name nightly* with slacktide.io/class: gold",
+        "label pod templates of all others with slacktide.io/class: low",
+        "slacktide run --set kube.priority_classes=top=gold,batch=low",
+    ]
+
+
 def test_names_can_be_replaced(dump: Path, tmp_path: Path) -> None:
     assert main(["past", "objects", str(dump), "--out", str(tmp_path / "now"), "--anonymize"]) == 0
     assert "shop" not in "".join(one.read_text(errors="replace") for one in (tmp_path / "now").iterdir())
@@ -67,6 +92,7 @@ def test_names_can_be_replaced(dump: Path, tmp_path: Path) -> None:
         (["past", "objects", "none.json", "--out", "x"], 3, "none.json"),
         (["past", "objects", "DUMP", "--out", "x", "--promise", "luck"], 2, "expected one of priority"),
         (["past", "tables", "DUMP"], 2, "No such command"),
+        (["past", "objects", "week.sktrace", "--out", "x"], 3, "found 'a trace of SimKube', expected nodes and pods"),
         (["verdict", "nowhere"], 3, "slacktide past SOURCE --out nowhere"),
     ],
 )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import pytest
 
 from slacktide.errors import InputError
 from slacktide.pasts import audit, outcome
+from slacktide.pasts.story import Findings
 from support.made_past import SECRET, Log, deployment, node, pod
 
 END = 1000.0
@@ -162,6 +165,33 @@ def test_several_servers_and_old_logs_are_one_story(tmp_path: Path) -> None:
     found = made(tmp_path, folder)
     alone = outcome.write(audit.story([preempted().write(tmp_path / "one.log")]), tmp_path / "alone")
     assert [one.delivered for one in found.workloads] == [one.delivered for one in alone.workloads]
+
+
+def test_rotated_files_are_open_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest has the first name, as log rotation leaves them; one has nothing that is used."""
+    lines, folder, now, most = preempted().lines, tmp_path / "logs", 0, 0
+    folder.mkdir()
+    for number, line in enumerate(reversed(lines)):
+        (folder / f"audit-{number:03}.log").write_text(line + "\n")
+    (folder / "audit-empty.log").write_text("no event\n")
+    opened = audit._opened
+
+    @contextmanager
+    def counted(path: Path) -> Iterator[Any]:
+        nonlocal now, most
+        now, most = now + 1, max(most, now + 1)
+        try:
+            with opened(path) as file:
+                yield file
+        finally:
+            now -= 1
+
+    monkeypatch.setattr(audit, "_opened", counted)
+    found = list(audit.Lines(sorted(folder.iterdir()), findings := Findings()))
+    assert found == sorted(found, key=lambda one: one.stage_timestamp or 0.0)
+    assert len(found) == len(lines)
+    assert findings.counts["lines that are no audit events"] == 1
+    assert most <= 3, "three lines are of one instant"
 
 
 def test_broken_lines_are_counted_and_the_rest_is_used(tmp_path: Path) -> None:

@@ -122,6 +122,12 @@ def test_what_became_of_pods_is_what_happened(server: Server, truth: tuple[Path,
             assert seconds(mine[column]) == pytest.approx(seconds(its[column]), abs=1.0), (column, mine, its)
 
 
+def test_how_often_is_scraped_is_seen_in_a_past_of_minutes(server: Server) -> None:
+    begin = server.cluster.begin
+    told = prometheus.story(server.url, begin, begin + 600.0)
+    assert any(f"scraped every {INTERVAL:g} s" in note for note in told.findings.notes)
+
+
 def test_what_workloads_were_delivered_is_what_they_were(
     server: Server, truth: tuple[Path, Past], tmp_path: Path
 ) -> None:

@@ -52,10 +52,11 @@ def always(**how: Any) -> Callable[[web.Request], Awaitable[web.Response]]:
         ({"status": 422, "text": '{"error":"too many"}'}, "422: too many"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_mended_is_said_at_once(how: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_mended_is_said_at_once(how: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
-        asked(always(**how))
+        asked(always(**how), folder=tmp_path / "week" / "fetched")
     assert SLEPT == []
+    assert not (tmp_path / "week").exists(), "nothing is left of what did not begin"
 
 
 @pytest.mark.parametrize(

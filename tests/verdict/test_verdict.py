@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from slacktide.errors import InputError
@@ -86,6 +88,16 @@ def test_more_important_pods_come_first_under_kube_schedulers_rules_whatever_is_
     number = next(one.request for one in past.lines.values() if one.name == "batch")
     assert simulated(past, KUBERNETES).delivered[number] < 0.3
     assert simulated(past, SLACKTIDE).delivered[number] > 0.95
+
+
+def test_who_preempts_waits_until_its_victims_are_gone_as_on_a_cluster(folder: Path) -> None:
+    past = cluster_past.read(folder)
+    past = replace(past, workload=replace(past.workload, grace=np.full(len(past.workload), 30.0)))
+    of = {one.name: one.request for one in past.lines.values()}
+    ranks = {of[name]: ServiceClass(name, 0.9, 1 if name == "batch" else 2) for name in of}
+    waits = simulated(past, KUBERNETES, events=True, promised=ranks).waits.tolist()
+    assert [seconds for number, seconds in waits if number == of["batch"]] == [30.0]
+    assert next(seconds for number, seconds in waits if number == of["front"]) == 0.0
 
 
 def test_workloads_without_a_promise_are_said(folder: Path) -> None:

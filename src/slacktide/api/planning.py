@@ -28,7 +28,16 @@ from slacktide.api.configuring import (
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
-from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given, network_file
+from slacktide.api.sources import (
+    Columns,
+    Origin,
+    Source,
+    classes_of,
+    grid_origin,
+    hosts_given,
+    mapped_workload,
+    network_file,
+)
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
@@ -36,6 +45,7 @@ from slacktide.experiment import planning, store
 from slacktide.experiment.goals import goal_of
 from slacktide.experiment.grid import PolicyEntry
 from slacktide.experiment.local import executor
+from slacktide.experiment.own_inputs import mapped
 
 if TYPE_CHECKING:
     import polars as pl
@@ -100,6 +110,7 @@ def plan(
     cluster: str | None = None,
     progress: bool | None = None,
     config: str | os.PathLike[str] | None = None,
+    columns: Columns | None = None,
     **settings: Any,
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
@@ -112,7 +123,8 @@ def plan(
     most      test no more hosts than these (eight times ``hosts`` if none is given)
     curve     also test sizes around the answer, for :meth:`CapacityPlan.plot`
     folder    runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere
-    jobs, cluster, progress  as of :meth:`Experiment.run`; end, config and settings as of :func:`simulate`
+    jobs, cluster, progress  as of :meth:`Experiment.run`; end, config, columns and settings as of
+              :func:`simulate`
 
     Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
     """
@@ -143,7 +155,11 @@ def plan(
         if network is not None:
             file = network_file(network, opened.inputs)
             found = {name: _with_network(one, file) for name, one in found.items()}
-        requests = grid_origin(workload, opened.inputs, "workload", classes)
+        if columns is None:
+            requests = grid_origin(workload, opened.inputs, "workload", classes)
+        else:
+            own = mapped_workload(workload, classes, Origin(), columns)
+            requests, found = mapped(*own, found, opened.inputs)
         asked = planning.grid_of(requests, grid_origin(mix, opened.inputs, "hosts", classes), found, seeds, None)
         hands = stack.enter_context(executor(opened, wanted, cluster))
         watching = stack.enter_context(Watching(progress))

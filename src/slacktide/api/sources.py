@@ -7,7 +7,7 @@ import os
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, TypeAlias
 
@@ -18,6 +18,7 @@ from slacktide.api.drawing import frame_of
 from slacktide.errors import ConfigError, InputWarning
 from slacktide.experiment import grid
 from slacktide.experiment.grid import FromFile
+from slacktide.experiment.own_inputs import kept_in
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
@@ -177,7 +178,7 @@ def inputs_of(
     Raises :class:`InputError` with every broken value.
     """
     given = hosts_given(workload, hosts)
-    read, epoch = _mapped(workload, classes, origin, columns) if columns is not None else (None, "")
+    read, epoch = mapped_workload(workload, classes, origin, columns) if columns is not None else (None, "")
     requests = grouped(_workload(workload, classes, origin) if read is None else read, grouping)
     names = [_name(one, what) for one, what in ((workload, "workload"), (given, "hosts"))]
     return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), epoch
@@ -207,7 +208,7 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
     return workload_of(opened, classes)
 
 
-def _mapped(
+def mapped_workload(
     source: Source, classes: tuple[ServiceClass, ...], origin: Origin, columns: Columns
 ) -> tuple[Workload, str]:
     """A workload with columns of its own, and when its second 0 was; warns of what was guessed and assumed."""
@@ -294,14 +295,10 @@ def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[Servi
     if isinstance(source, str | os.PathLike):
         check_readable(Path(source))
         return FromFile(Path(source).resolve())
-    origin = Origin()
-    aside = folder / f".given-{os.getpid()}.parquet"
+    given, origin = tuple(classes), Origin()
     if what == "workload":
-        write_workload(_workload(source, tuple(classes), origin), aside)
-    else:
-        write_hosts(_hosts(source, origin), aside)
-    content = hashlib.sha256(aside.read_bytes()).hexdigest()
-    return FromFile(aside.replace(folder / f"given-{content}.parquet").resolve())
+        return kept_in(folder, partial(write_workload, _workload(source, given, origin)))
+    return kept_in(folder, partial(write_hosts, _hosts(source, origin)))
 
 
 def network_file(network: Network, folder: Path) -> str:

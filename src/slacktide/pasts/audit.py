@@ -13,9 +13,8 @@ import os
 import zlib
 from collections import deque
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import msgspec
 
@@ -122,21 +121,31 @@ class Lines:
         self._files, self._findings = files, findings
 
     def __iter__(self) -> Iterator[_Event]:
-        with ExitStack() as stack:
-            streams = [self._of(one, stack.enter_context(_opened(one))) for one in self._files]
-            # Several API servers have a log each; within one, lines are nearly in order.
-            for _, _, event in heapq.merge(*streams, key=lambda one: one[:2]):
+        """A file is open from its first event to its last: those of one API server follow each other, and of several
+        the next event is that of the file that comes first then."""
+        begins = [next(self._of(one, Findings()), (0.0, None))[0] for one in self._files]
+        later = sorted(range(len(begins)), key=begins.__getitem__, reverse=True)
+        now: list[tuple[float, int, _Event, Iterator[tuple[float, _Event]]]] = []
+        while now or later:
+            if later and (not now or begins[later[-1]] <= now[0][0]):
+                number = later.pop()
+                events = self._of(self._files[number], self._findings)
+            else:
+                _, number, event, events = heapq.heappop(now)
                 yield event
+            for at, event in events:
+                heapq.heappush(now, (at, number, event, events))
+                break
 
-    def _of(self, path: Path, file: IO[bytes]) -> Iterator[tuple[float, str, _Event]]:
+    def _of(self, path: Path, findings: Findings) -> Iterator[tuple[float, _Event]]:
         last = 0.0
-        for line in _lines(path, file, self._findings):
+        for line in _lines(path, findings):
             try:
                 event = _event.decode(line)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-                self._findings.counts["lines that are no audit events"] += 1
+                findings.counts["lines that are no audit events"] += 1
                 continue
-            self._findings.counts["events"] += 1
+            findings.counts["events"] += 1
             at = event.stage_timestamp or event.request_received_timestamp
             if event.stage != "ResponseComplete" or event.verb not in WRITES or event.object_ref is None or at is None:
                 continue
@@ -146,7 +155,7 @@ class Lines:
                 continue
             last = max(last, at)
             event.stage_timestamp = Instant(last)
-            yield last, str(path), event
+            yield last, event
 
 
 def _opened(path: Path) -> Any:
@@ -166,15 +175,16 @@ def _zstandard(path: Path) -> Any:
     return io.BufferedReader(pa.input_stream(str(path), compression="zstd"))
 
 
-def _lines(path: Path, file: IO[bytes], findings: Findings) -> Iterator[bytes]:
+def _lines(path: Path, findings: Findings) -> Iterator[bytes]:
     try:
-        while line := file.readline(LONGEST_LINE):
-            if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
-                findings.counts["lines that are too long"] += 1
-                while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
-                    pass
-            elif line.strip():
-                yield line
+        with _opened(path) as file:
+            while line := file.readline(LONGEST_LINE):
+                if len(line) == LONGEST_LINE and not line.endswith(b"\n"):
+                    findings.counts["lines that are too long"] += 1
+                    while (rest := file.readline(LONGEST_LINE)) and not rest.endswith(b"\n"):
+                        pass
+                elif line.strip():
+                    yield line
     except (EOFError, OSError, zlib.error) as error:
         findings.note(f"{path} ends early: {error}; what came before was used")
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.credentials import load_access
 from slacktide.kube.client.http import ApiError, Connection
-from slacktide.kube.client.kinds import Kind, Malformed
+from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.pages import pages
 from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.clock import wall_seconds
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.resources.objects import POD
 from slacktide.pasts.kinds import NEEDED, TOLD
-from slacktide.pasts.story import Change, Findings, Story
+from slacktide.pasts.object_files import Found, changes_of
+from slacktide.pasts.story import Findings, Story
 
 RIGHTS = ", ".join(one.plural for one in TOLD)
 """What must be listed."""
@@ -38,7 +38,7 @@ async def story(connection: Connection, say: Callable[[str], None] = lambda _: N
     Kinds that the API server does not have, or does not let us list, are left out, and said. Raises
     :class:`InputError` where these are nodes or pods, and what the connection raises.
     """
-    findings, found = Findings(), list[tuple[Kind[Any], Any]]()
+    findings, found = Findings(), list[Found]()
     lighten = Lightening()
     for kind in TOLD:
         say(f"listing {kind.plural}")
@@ -65,9 +65,5 @@ async def story(connection: Connection, say: Callable[[str], None] = lambda _: N
                 findings.note(f"{kind.plural} may not be listed: what they decide is not known")
     for kind, _ in found:
         findings.counts[kind.kind] += 1
-    return Story(connection.server, wall_seconds(), _changes(found), iter(()), findings, snapshot=True)
-
-
-def _changes(found: list[tuple[Kind[Any], Any]]) -> Iterator[Change]:
-    for kind, one in found:
-        yield Change(0.0, kind, one)
+    now = wall_seconds()
+    return Story(connection.server, now, changes_of(found, now), iter(()), findings, snapshot=True)

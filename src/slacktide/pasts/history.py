@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +16,10 @@ from slacktide.engine.core.operations import Operation
 from slacktide.engine.core.types import Controller, Outcome
 from slacktide.engine.journal.retrace import InstanceHistory, SessionHistory
 from slacktide.engine.ledger.slo_status import accrue
+from slacktide.errors import StateError
+from slacktide.model import NO_NEIGHBOURS
 from slacktide.qos.availability import TIMES
+from slacktide.state.spec import Spec
 
 KNOWN = tuple(name for name in TIMES if name != "pending")
 Times = NDArray[np.float64]
@@ -24,15 +29,33 @@ Times = NDArray[np.float64]
 class PastHistory(SessionHistory):
     """Counts from the beginning of the story on: what an instance had got or lost before is not known.
 
-    ``times`` has for every instance what its seconds were, by ``id``.
+    It follows the engine that is told the story. ``times`` has for every instance what its seconds were, by ``id``.
     """
 
     def __init__(self, config: Config) -> None:
         super().__init__(config)
         self.times: dict[int, Times] = {}
         self._at_begin: dict[int, Times] = {}
+        self._last: Operation | None = None
+        self.engine.journal = self._begins
+        self._kind_of = self.engine.tables.kind_of
+        self.engine.tables.kind_of = self._kind_without_neighbours  # type: ignore[method-assign]
+
+    def _kind_without_neighbours(self, spec: Spec) -> int:
+        """Nothing is decided here, so that nobody's neighbours are counted: a number for each of them and each node."""
+        return self._kind_of(replace(spec, placement=NO_NEIGHBOURS))
+
+    def _begins(self, operation: Operation | None) -> None:
+        """The engine is about to be told of an operation; of the one before it all is known by now."""
+        last, self._last = self._last, operation
+        if last is not None:
+            with suppress(LookupError, StateError):  # it was refused
+                self._after(last, None)
+        if operation is not None:
+            self._before(operation)
 
     def passed(self, now: float) -> None:
+        self._begins(None)
         begins = not np.isfinite(self.begin)
         super().passed(now)
         if begins:
@@ -42,6 +65,7 @@ class PastHistory(SessionHistory):
 
     def preempted(self, uid: str) -> None:
         """The cluster's scheduler preempts a pod now."""
+        self._begins(None)
         pod = self.engine.pods.get(uid)
         if pod is not None:
             self._told[pod.row] = self._leaving[uid] = self.engine.latest
@@ -57,6 +81,7 @@ class PastHistory(SessionHistory):
         super().departs(controller, row, at, completed)
 
     def finish(self) -> None:
+        self._begins(None)
         for row, life in self.of_row.items():
             self._note(row, life, self.now)
         super().finish()

@@ -16,6 +16,8 @@ import yaml
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
+from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.resources.objects import POD
 from slacktide.pasts.kinds import NEEDED, kind_of
 from slacktide.pasts.story import Change, Findings, Story
 
@@ -48,10 +50,10 @@ def story(paths: Iterable[Path]) -> Story:
     Raises :class:`InputError` where they cannot be read, or have no nodes or no pods. In a folder or an archive a file
     that cannot be read is left out, and said.
     """
-    findings, found = Findings(), list[Found]()
+    findings, found, lighten = Findings(), list[Found](), Lightening()
     paths = list(paths)
     for path in paths:
-        found += _in(path, findings)
+        found += ((kind, lighten(one) if kind is POD else one) for kind, one in _in(path, findings))
     for kind in NEEDED:
         if not any(one is kind for one, _ in found):
             there = ", ".join(sorted({one.kind for one, _ in found})) or "nothing"
@@ -60,7 +62,14 @@ def story(paths: Iterable[Path]) -> Story:
     for kind, _ in found:
         findings.counts[kind.kind] += 1
     at = newest(one for _, one in found) or max(path.stat().st_mtime for path in paths)
-    return Story(", ".join(map(str, paths)), at, (Change(at, *one) for one in found), iter(()), findings, snapshot=True)
+    return Story(", ".join(map(str, paths)), at, changes_of(found, at), iter(()), findings, snapshot=True)
+
+
+def changes_of(found: list[Found], at: float) -> Iterator[Change]:
+    """Objects as they are ``at`` an instant; the list is empty then, so that each is there once."""
+    found.reverse()
+    while found:
+        yield Change(at, *found.pop())
 
 
 def newest(objects: Iterable[Any]) -> float:
@@ -84,6 +93,9 @@ def _in(path: Path, findings: Findings) -> Iterator[Found]:
                 yield from _some(str(name), lambda one=name: one.open("rb"), findings)
     elif path.name.endswith((".tar", ".tar.gz", ".tgz")):
         yield from _archived(path, findings)
+    elif path.name.endswith(".sktrace"):
+        expected = "nodes and pods, which it does not have: slacktide past audit, of the logs of its cluster"
+        raise InputError([Problem(str(path), 0, "", "a trace of SimKube", expected)])
     else:
         try:
             with path.open("rb") as file:

@@ -122,12 +122,6 @@ def _note_unknown(reality: Reality, story: Story) -> None:
         findings.note(
             f"{unfinished} pods of Jobs had not completed in the end: how long they take is not known, they go on"
         )
-    replaced = sum(owner.replaced for owner in reality.owners.values())
-    if replaced:
-        findings.note(
-            f"{replaced} pods were deleted or rolled out by users: whoever came for them keeps the place in the "
-            "simulation, while the cluster's scheduler had to find one"
-        )
     bare = sum(owner.preempted for key, owner in reality.owners.items() if key.startswith("Pod/"))
     if bare:
         findings.note(f"{bare} pods without a controller were preempted: how long they would have run is not known")

@@ -11,11 +11,14 @@ from typing import Any
 import msgspec
 import yaml
 
+from slacktide import settings_file
 from slacktide.config import Accounting
-from slacktide.errors import ConfigError, InputError, Problem
+from slacktide.errors import ConfigError, InputError, Problem, RefusedError
+from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS
 from slacktide.model.durations import parse_share
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.outcome import WorkloadLine
+from slacktide.settings_file import SettingsFile
 from slacktide.whole_file import write_whole
 
 FILE = "promises.yaml"
@@ -23,7 +26,8 @@ OBJECTIVES = (0.9, 0.95, 0.99, 0.995, 0.999)
 """Usual objectives, ascending."""
 REACHED_BY = 0.9
 """A group is offered the highest objective that so much of its workloads reached so far."""
-LARGEST_FILE = 4 << 20
+CONTENT = "classes and workloads as slacktide past writes them"
+"""What the file holds."""
 WAYS = ("priority", "namespace", "kind", "data", "label=KEY")
 """How workloads can be grouped into classes."""
 HEAD = """\
@@ -172,24 +176,34 @@ def write(promises: Promises, folder: Path) -> None:
 def read(path: Path) -> Promises:
     """What people made of it. Raises :class:`InputError` naming the field and the value."""
     try:
-        with path.open("rb") as file:
-            text = file.read(LARGEST_FILE + 1)
-        if len(text) > LARGEST_FILE:
-            raise _broken(path, 0, "", f"at most {LARGEST_FILE:,} bytes")
-        said = msgspec.convert(yaml.load(text, Loader=yaml.CSafeLoader), _File)
-    except OSError as error:
-        raise _broken(path, 0, "", f"a readable file: {error.strerror}") from None
+        found = settings_file.read(path, "promises", CONTENT)
+    except ConfigError as error:
+        raise RefusedError([str(error)]) from None
+    try:
+        said = msgspec.convert(found.values, _File)
     except msgspec.ValidationError as error:
-        raise _broken(path, 0, "", f"classes and workloads as slacktide past writes them: {error}") from None
-    except (yaml.YAMLError, ValueError, TypeError, OverflowError, RecursionError) as error:
-        mark = getattr(error, "problem_mark", None)
-        raise _broken(
-            path, 0 if mark is None else mark.line + 1, "", f"YAML: {getattr(error, 'problem', '')}"
-        ) from None
-    return Promises(_classes(path, said), _checked(path, said))
+        raise _broken(path, 0, "", f"{CONTENT}: {error}") from None
+    return Promises(_classes(found, said), _checked(found, said))
 
 
-def _classes(path: Path, said: _File) -> tuple[ServiceClass, ...]:
+def ways(promises: Promises) -> list[str]:
+    """How workloads come to the classes of a cluster as the rules say, a line each."""
+    by_priority, lines = [], []
+    for rule in promises.rules:
+        said = msgspec.to_builtins(rule)
+        name, asked = said.pop("class"), " and ".join(f"{field} {value}" for field, value in said.items())
+        if set(said) == {"priorityClass"} and "*" not in rule.priority_class:
+            by_priority.append(f"{rule.priority_class}={name}")
+        elif set(said) == {"namespace"} and "*" not in rule.namespace:
+            lines.append(f"kubectl label namespace {rule.namespace} {DEFAULT_CLASS}={name}")
+        else:
+            lines.append(f"label pod templates of {asked or 'all others'} with {CLASS_LABEL}: {name}")
+    if by_priority:
+        lines.append(f"slacktide run --set kube.priority_classes={','.join(by_priority)}")
+    return lines
+
+
+def _classes(file: SettingsFile, said: _File) -> tuple[ServiceClass, ...]:
     found: dict[str, ServiceClass] = {}
     for number, one in enumerate(said.classes):
         try:
@@ -198,20 +212,22 @@ def _classes(path: Path, said: _File) -> tuple[ServiceClass, ...]:
                 raise ConfigError(f"name: found {one.name!r} twice, expected each name once")
             found[one.name] = ServiceClass(one.name, slo, one.rank)
         except (ConfigError, ValueError) as error:
-            raise _broken(path, 0, f"classes[{number}]", str(error)) from None
+            line = file.lines.get(("classes", number), 0)
+            raise _broken(file.name, line, f"classes[{number}]", str(error)) from None
     return tuple(found.values())
 
 
-def _checked(path: Path, said: _File) -> tuple[Rule, ...]:
+def _checked(file: SettingsFile, said: _File) -> tuple[Rule, ...]:
     names = [one.name for one in said.classes]
     for number, rule in enumerate(said.workloads):
         if rule.class_ not in names:
             where = f"workloads[{number}].class"
-            raise InputError([Problem(str(path), 0, where, rule.class_, f"one of {', '.join(names) or 'no class'}")])
+            line = file.lines.get(("workloads", number), 0)
+            raise InputError([Problem(file.name, line, where, rule.class_, f"one of {', '.join(names) or 'no class'}")])
     return tuple(said.workloads)
 
 
-def _broken(path: Path, line: int, field: str, expected: str) -> InputError:
+def _broken(path: Path | str, line: int, field: str, expected: str) -> InputError:
     return InputError([Problem(str(path), line, field, "", expected)])
 
 

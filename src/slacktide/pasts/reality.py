@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -11,8 +12,6 @@ import msgspec
 
 from slacktide.config import Config
 from slacktide.dryrun.reality import preempted_by_scheduler
-from slacktide.engine.core.engine import Engine
-from slacktide.engine.core.operations import Operation
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.client.reflector import Handler
@@ -59,8 +58,6 @@ class Owner:
     priority_class: str = ""
     priority: int = 0
     preempted: int = 0
-    replaced: int = 0
-    """Pods that users had replaced, by a rollout or by hand."""
 
 
 class _Witness(Changes):
@@ -87,11 +84,10 @@ class Reality:
         self.mirror = ClusterMirror(config, self.clock)
         self.history = PastHistory(config)
         self._config = config
-        self.engine = Engine(config, self._note)
+        self.engine = self.history.engine
         self.waits: list[Wait] = []
         self.open: dict[str, Wait] = {}
         self.victims: set[str] = set()
-        self._leaving: set[str] = set()
         self.owners: dict[str, Owner] = {}
         self._handlers: dict[Any, Handler[Any]] = {
             id(kind): handler for kind, handler in (*subscriptions(self.mirror), *device_subscriptions(self.mirror))
@@ -105,10 +101,6 @@ class Reality:
         found = resource_of(self._promise)
         spec = msgspec.structs.replace(found.spec, approach="aggregated", default=True)  # a workload is one request
         self.mirror.on_class_update(msgspec.structs.replace(found, spec=spec))
-
-    def _note(self, operation: Operation) -> None:
-        """The history hears of all that the engine is told."""
-        self.history.carry_out(operation)
 
     @property
     def feed(self) -> LiveFeed:
@@ -134,14 +126,14 @@ class Reality:
             self.history.finish()
 
     def _begin(self, beginning: Iterable[Change]) -> None:
-        pods = []
+        pods = deque[Change]()
         for change in beginning:
             if change.kind is POD:  # last, so that what they depend on is known
                 pods.append(change)
             else:
                 self._tell(change)
-        for change in pods:
-            self._tell(change)
+        while pods:
+            self._tell(pods.popleft())
         self._feed = LiveFeed(self.mirror, self.engine, FeedListener(), self.clock, lambda: 0.0)
         self._feed.hosts.closed = self._closed
         take_over(self.feed, {}, lambda _decision, _leaving: None)
@@ -210,7 +202,6 @@ class Reality:
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self.victims.discard(uid)
-        self._leaving.discard(uid)
         self.open.pop(uid, None)
         self._labels.pop(uid, None)
 
@@ -235,12 +226,7 @@ class Reality:
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1
-            self._leaving.discard(record.uid)
             self.history.preempted(record.uid)
-        is_going = record.pod.metadata.deletion_timestamp is not None
-        if is_going and record.uid not in self.victims and record.uid not in self._leaving:
-            self._leaving.add(record.uid)
-            owner.replaced += 1
 
 
 def _unclassed(labels: dict[str, str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
 
 KUBERNETES, SLACKTIDE = "priority", "qos-driven"
-PLACED = EVENT_KINDS.index("placed")
+PLACED, PREEMPTED, REMOVED = (EVENT_KINDS.index(one) for one in ("placed", "preempted", "removed"))
 BEGIN_TO_WAIT = frozenset(EVENT_KINDS.index(one) for one in ("admitted", "preempted", "evicted"))
 MOST = 4
 """Times as many nodes as today's are tried at the most."""
@@ -88,18 +88,22 @@ def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes
 
 
 def _waits(past: ClusterPast, result: RunResult) -> tuple[NDArray[np.float64], int]:
-    """How long instances waited before each placement."""
-    events = result.events
+    """How long instances waited before each placement: on a cluster they are bound when their victims are gone."""
+    events, grace = result.events, past.workload.grace
     if events is None:
         return np.zeros((0, 2)), 0
     since: dict[int, float] = {}
+    lasts: dict[int, float] = {}
     found = []
-    rows = zip(events["time"].tolist(), events["kind"].tolist(), events["row"].tolist(), strict=True)
-    for at, kind, row in rows:
+    for at, kind, row, by in zip(*(events[name].tolist() for name in ("time", "kind", "row", "by")), strict=True):
+        if kind == PREEMPTED and grace is not None:
+            lasts[by] = max(lasts.get(by, 0.0), float(grace[row]))
         if kind in BEGIN_TO_WAIT:
             since[row] = at
         elif kind == PLACED and row in since:
-            found.append((float(past.number_of(row)), at - since.pop(row)))
+            found.append((float(past.number_of(row)), at - since.pop(row) + lasts.pop(row, 0.0)))
+        elif kind == REMOVED:
+            since.pop(row, None)
     return np.array(found).reshape(-1, 2), len(since)
 
 

@@ -177,7 +177,7 @@ def of_request(workload: Workload, approach: int) -> list[int]:
 
 
 def test_pods_of_a_job_are_one_request_and_each_does_its_own_work(told: Told) -> None:
-    """Two at once; the third comes when the first has completed, and goes with the Job."""
+    """The third comes a second after the first has completed, when its place may be somebody else's."""
     controlled(told, "job", 2, True, 2)
     came(told, "job", 0.0, "j1", "j2")
     told.run(0.0)
@@ -196,9 +196,8 @@ def test_pods_of_a_job_are_one_request_and_each_does_its_own_work(told: Told) ->
     requests = workload.requests
     assert requests is not None
     assert [workload.duration[row] for row in rows] == [40.0, 60.0, float("inf")]
-    assert [workload.admission[row] for row in rows] == [0.0, 0.0, 0.0], "it comes when one has completed"
+    assert [workload.admission[row] for row in rows] == [0.0, 0.0, 46.0]
     assert requests.batch.tolist().count(True) == 1
-    assert requests.parallelism[requests.batch].tolist() == [2]
     assert (requests.scale_time.tolist(), requests.scale_replicas.tolist()) == ([80.0], [0])
 
 
@@ -217,7 +216,25 @@ def test_unreadiness_of_pods_that_are_measured_together_is_that_of_each(told: To
     assert [workload.spells[int(workload.unready[row])] for row in rows] == [(), ((30.0, 12.0),)]
 
 
-def test_who_comes_in_a_rollout_takes_the_place_of_who_goes(told: Told) -> None:
+def test_who_comes_for_one_that_was_told_to_go_needs_a_place_of_its_own(told: Told) -> None:
+    """While the old one takes its grace period they are two; then one has to go."""
+    controlled(told, "one", 2, False, 1)
+    came(told, "one", 0.0, "s1")
+    told.run(0.0)
+    told.run(29.0)
+    told.engine.doomed("s1")
+    came(told, "one", 30.0, "s2")
+    told.run(30.0)
+    told.engine.gone("s1", BEGINNING + 60.0)
+    told.run(90.0)
+    workload = told.written()
+    requests = workload.requests
+    assert requests is not None
+    assert [workload.admission[row] for row in of_request(workload, 2)] == [0.0, 30.0]
+    assert (requests.scale_time.tolist(), requests.scale_replicas.tolist()) == ([60.0], [1])
+
+
+def test_who_comes_at_once_for_one_that_is_gone_takes_its_place(told: Told) -> None:
     """One more is not there for longer than a moment; one that comes later, or stays, is an instance more."""
     controlled(told, "both", 2, False, 2)
     came(told, "both", 0.0, "s1", "s2")

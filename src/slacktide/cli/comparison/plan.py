@@ -10,11 +10,12 @@ import click
 
 from slacktide.cli.options import AS_JSON, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
 from slacktide.cli.shell import completing
+from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked, read
 
 if TYPE_CHECKING:
     from slacktide.config import Config
     from slacktide.experiment.goals import Goal
-    from slacktide.experiment.grid import Grid
+    from slacktide.experiment.grid import PolicyEntry
     from slacktide.experiment.planning import Plan
 
 Words = tuple[str, ...]
@@ -50,6 +51,8 @@ Words = tuple[str, ...]
     "--host-events", type=FILE, help="What happens to hosts (CSV: time,host,event): the hosts needed when these fail."
 )
 @grouping_options
+@COLUMNS
+@KEEP
 @click.option("--end", metavar="DURATION", help="When it ends: 3600 or 1h. Needed where requests never complete.")
 @click.option(
     "--seeds",
@@ -86,6 +89,8 @@ def plan(
     group_by: str | None,
     kind: str | None,
     approach: str | None,
+    columns: str | None,
+    keep: Path | None,
     seeds: int,
     within: int,
     most: int | None,
@@ -102,6 +107,7 @@ def plan(
       slacktide plan w.parquet h.parquet --end 3600 --out plan --target gold=1 --target silver=0.99 --target bronze=0.9
       slacktide plan w.parquet h.parquet --end 3600 --out plan --policy priority --policy recommended --penalty 1000
       slacktide plan w.parquet h.parquet --end 3600 --out plan --host-events one-fails.csv       N - 1
+      slacktide plan export.csv h.csv --columns guess --end 1d --out plan       a table with columns of its own
 
     Simulates several sizes at a time, each the mix of HOSTS in proportion, and leaves the curve of hosts against
     fulfilment and penalty (plan.csv, plan.parquet, plan.svg, plan.png) and the answer (plan.json). The answer is the
@@ -113,17 +119,29 @@ def plan(
     from slacktide.experiment import curve as curves
     from slacktide.experiment import planning
     from slacktide.experiment import store as stores
+    from slacktide.experiment.grid import FromFile
     from slacktide.experiment.local import cores, executor
+    from slacktide.experiment.own_inputs import mapped
+    from slacktide.inputs.problems import check_readable
 
     if jobs is not None and cluster is not None:
         raise click.UsageError("--jobs is for processes of this machine; a cluster has as many workers as you start")
     grouping = chosen_grouping(group_by, kind, approach, config_file)
-    grid = _grid(workload, hosts, policies, config_file, [*words, *option_words(named)], seeds, grouping)
-    goal = _goal(targets, penalty, next(iter(grid.policies.values())).config)
+    checked(columns, keep)
+    entries = _policies(policies, config_file, [*words, *option_words(named)])
+    config = next(iter(entries.values())).config
+    goal = _goal(targets, penalty, config)
+    for path in (workload, hosts):
+        check_readable(path)
+    own = None if columns is None else read(workload, columns, keep, config.classes)
     curves.check_drawing()
     command = ["slacktide", *sys.argv[1:]]
     try:
         with stores.opened(out) as store:
+            requests = FromFile(workload.resolve())
+            if own is not None:
+                requests, entries = mapped(own.workload, own.epoch, entries, store.inputs)
+            grid = planning.grid_of(requests, FromFile(hosts.resolve()), entries, seeds, grouping)
             with executor(store, jobs or cores(), cluster) as hands, Telling(store, hands.jobs) as telling:
                 at_once = max(1, hands.jobs // (seeds * len(grid.policies)))
                 question = planning.Question(grid, goal, command, at_once, within, most, curve)
@@ -137,28 +155,15 @@ def plan(
         _report(found, out)
 
 
-def _grid(
-    workload: Path,
-    hosts: Path,
-    policies: Words,
-    config_file: Path | None,
-    words: Sequence[str],
-    seeds: int,
-    grouping: dict[str, str] | None,
-) -> Grid:
+def _policies(policies: Words, config_file: Path | None, words: Sequence[str]) -> dict[str, PolicyEntry]:
     from slacktide import settings
     from slacktide.experiment import planning
-    from slacktide.experiment.grid import FromFile
-    from slacktide.inputs.problems import check_readable
 
     def load(preset: str, policy: str | None) -> Config:
         last = [] if policy is None else [f"policy.name={policy}"]
         return settings.load(config_file, preset, [*words, *last])
 
-    found = planning.policies_of(policies or ("recommended",), load)
-    for path in (workload, hosts):
-        check_readable(path)
-    return planning.grid_of(FromFile(workload.resolve()), FromFile(hosts.resolve()), found, seeds, grouping)
+    return planning.policies_of(policies or ("recommended",), load)
 
 
 def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:

@@ -70,6 +70,7 @@ def past() -> None:
       slacktide past prometheus https://prometheus.example.com --out week
       slacktide past objects dump.json --out week
       slacktide verdict week
+      slacktide past classes week
 
     Writes workload, hosts, what happened to hosts, settings, who had what, and promises.yaml: a proposal of who is
     promised what, to be edited. Environment variables, arguments and annotations of pods are not read.
@@ -165,6 +166,24 @@ def prometheus(
         ca="" if ca_file is None else str(ca_file), folder=asked.out / "fetched", say=_say,
     )  # fmt: skip
     _make(told, asked)
+
+
+@past.command()
+@click.argument("folder", type=FILE, metavar="DIR")
+def classes(folder: Path) -> None:
+    """Prints the classes of DIR/promises.yaml as ServiceClasses, and says how workloads come to them.
+
+    \b
+      slacktide past classes week | kubectl apply -f -
+    """
+    from slacktide.openslo.texts import yaml_text
+    from slacktide.pasts import promises
+    from slacktide.submit.manifests import class_object
+
+    found = promises.read(folder / promises.FILE)
+    click.echo(yaml_text([class_object(one) for one in found.classes]), nl=False)
+    for line in promises.ways(found):
+        _say(line)
 
 
 def _word_of(path: Path) -> str:

@@ -25,7 +25,7 @@ TOGETHER = 1.0
 @dataclass(slots=True)
 class Row:
     """A row of the workload, times from the beginning of the record: an instance of its ``request``, a number. Rows of
-    one request have the same ``kind``, ``approach``, ``scale`` and ``parallelism`` (0: all)."""
+    one request have the same ``kind``, ``approach`` and ``scale``."""
 
     life: InstanceHistory
     admission: float
@@ -34,7 +34,6 @@ class Row:
     approach: int
     request: int = 0
     scale: Scale = ()
-    parallelism: int = 0
     lost: Past = ()
     spells: Unreadiness = ()
     asked: list[tuple[float, Demand]] = field(default_factory=list)
@@ -85,35 +84,19 @@ def _spells(lives: Iterable[InstanceHistory], begin: float) -> Unreadiness:
 
 
 def _job(lives: list[InstanceHistory], history: SessionHistory) -> list[Row]:
-    """The pods of a Job: each does its own work, and goes on for ever where it had not completed in the end. Where some
-    came when others had completed, it has as many at once as it had at most, and they come whenever one completes."""
+    """The pods of a Job: each does its own work, and goes on for ever where it had not completed in the end. They come
+    when they came: what another left free was somebody else's by then."""
     begin = history.begin
-    lives = sorted(lives, key=lambda life: life.admission)
-    first, most = lives[0].admission, _most_at_once(lives)
     ends = [life.end for life in lives if np.isfinite(life.end) and not life.completed]
     scale = _scale_of([(life.admission, life.end) for life in lives], ends, begin)
     rows = []
-    for life in lives:
+    for life in sorted(lives, key=lambda life: life.admission):
         row = Row(life, life.admission - begin, np.inf, BATCH, AGGREGATED, scale=scale, lost=life.lost)
         if life.completed:
             row.duration = _work(life, begin)
-        if len(lives) > most:
-            row.parallelism = most
-            if any(one.completed and one.end <= life.admission for one in lives):
-                row.admission = min(row.admission, max(0.0, first - begin))
         row.spells, row.asked = _spells((life,), begin), life.demands
         rows.append(row)
     return rows
-
-
-def _most_at_once(lives: list[InstanceHistory]) -> int:
-    """How many were live at once at the most; who completes makes room for who comes at that instant."""
-    changes = sorted([(life.admission, 1) for life in lives] + [(life.end, -1) for life in lives])
-    count = most = 0
-    for _, by in changes:
-        count += by
-        most = max(most, count)
-    return most
 
 
 def _scale_of(spans: list[tuple[float, float]], ends: list[float], begin: float) -> Scale:
@@ -125,7 +108,8 @@ def _scale_of(spans: list[tuple[float, float]], ends: list[float], begin: float)
 
 
 def _service(lives: list[InstanceHistory], history: SessionHistory) -> list[Row]:
-    """Instances measured together. Who comes when another has gone, as in a rollout, goes on in its place.
+    """Instances measured together. Who comes when another has gone at once goes on in its place; where that was told to
+    go, as in a rollout, whoever comes for it needs a place before that one is free.
 
     What they have lived and got before the record began is that of all of them, in equal parts.
     """
@@ -161,9 +145,8 @@ def _places(lives: list[InstanceHistory]) -> list[list[InstanceHistory]]:
 
 
 def _continues(life: InstanceHistory, before: InstanceHistory) -> bool:
-    """Whether an instance came as another went: about when it ended, or since it was told to go."""
-    since = min(before.told, before.end)
-    return since - TOGETHER <= life.admission <= before.end + TOGETHER and life.end > before.end
+    """Whether an instance came about when another ended, which nobody had told to go."""
+    return before.told >= before.end and abs(life.admission - before.end) <= TOGETHER and life.end > before.end
 
 
 UNITS = {"cpu": 1000.0}

@@ -49,10 +49,10 @@ from slacktide.model.service_class import OWN
 from slacktide.state.spec import Spec
 
 LEFT_OUT = (
-    "This workload was made of a record. It leaves out: rollouts and restarts of pods, failed bindings, nominations by "
-    "others, preemptionPolicy Never, pod groups, that a pod whose victims take their "
-    "time goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left "
-    "that did not complete (they never do), and where pods ran when it began."
+    "This workload was made of a record. It leaves out: restarts of pods, failed bindings, nominations by others, "
+    "preemptionPolicy Never, pod groups, which instances a rollout ends, that a pod whose victims take their time "
+    "goes elsewhere where room comes up and is not preempted meanwhile, how much work pods of Jobs had left that did "
+    "not complete (they never do), and where pods ran when it began."
 )
 """Said where one is made."""
 
@@ -271,7 +271,7 @@ def _request_columns(rows: list[Row]) -> RequestColumns:
     columns.member = np.array([row.request for row in rows], np.int64)
     for number, row in enumerate(rows):
         columns.kind[number], columns.approach[number] = row.kind, row.approach
-        columns.parallelism[number] = row.parallelism or len(rows)
+        columns.parallelism[number] = len(rows)
         columns.scale[number] = scales.setdefault(row.scale, len(scales))
     columns.scales = tuple(scales)
     return columns

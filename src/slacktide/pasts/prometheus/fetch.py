@@ -87,10 +87,6 @@ async def fetch(
     hours: float, interval: float | None, say: Callable[[str], None],
 ) -> Fetched:  # fmt: skip
     """Fetch what is not there yet. Raises :class:`InputError` where nothing can be had, and :class:`OutputError`."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be written: {error}") from error
     said = (str(FORMAT), where.shown, where.tenant, *(whole for _, whole in match))
     key = hashlib.sha256("\0".join(said).encode()).hexdigest()[:16]
     async with Client(where, findings) as client:
@@ -100,6 +96,10 @@ async def fetch(
                 plan = await _plan(client, where, Names(match), key, begin, end, interval)
             except TooMuchError as problem:
                 raise _too_much(client, problem) from None
+            try:  # not before there is something to keep
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise OutputError(f"{folder}: cannot be written: {error}") from error
             write_whole(folder / PLAN, msgspec.json.encode(plan))
         elif (plan.begin, plan.end) != (begin, end):
             findings.note(f"goes on with what was fetched into {folder} before; remove that folder to begin anew")
@@ -162,7 +162,9 @@ async def _plan(
         ])  # fmt: skip
     if interval is None:
         # As often as in the best quarter of an hour: in others some failed.
-        counted = await client.range(f"max(count_over_time({pulse}[{LOOKED_AT}s]))", begin, end, max(step, LOOKED_AT))
+        every = max(step, LOOKED_AT)
+        first = end - (end - begin) // every * every  # so that the end is among them, also of a past of minutes
+        counted = await client.range(f"max(count_over_time({pulse}[{LOOKED_AT}s]))", first, end, every)
         samples = max((float(value) for one in counted for _, value in one.values), default=1.0)
         interval = min(LOOKED_AT, max(60.0, end - begin)) / samples
         interval = next((one for one in USUAL if abs(math.log(one / interval)) < ALIKE), max(1, math.floor(interval)))
