@@ -177,22 +177,23 @@ def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",
             axis="instances waiting",
             reading=(
-                "How many instances (of most requests there is one) wait at most in any pass of each interval, mean "
-                "over seeds. Short queues are better."
+                "How many instances (of most requests there is one) still wait when a pass is over: the most in each "
+                "tenth of an interval, mean over seeds. Whom the pass served at once is not among them. Short queues "
+                "are better."
             ),
         ),
         over_time.lines(
             table.select([*keys, "operations", "runs"]), "operations", scene, key="operations",
             title="Operations over time", axis="operations",
             reading=(
-                "How often in each interval a host was checked and scored for a waiting request, mean over seeds: the "
-                "work of the scheduler, whatever machine it runs on."
+                "How often in each tenth of an interval a host was checked and scored for a waiting request, mean over "
+                "seeds: the work of the scheduler, whatever machine it runs on."
             ),
         ),
         over_time.lines(
             table.select([*keys, "preemptions", "runs"]), "preemptions", scene, key="preemptions-over-time",
             title="Preemptions over time", axis="preemptions",
-            reading="How many instances were preempted in each interval, mean over seeds.",
+            reading="How many instances were preempted in each tenth of an interval, mean over seeds.",
         ),
     ]  # fmt: skip
 

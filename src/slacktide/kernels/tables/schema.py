@@ -414,7 +414,7 @@ CONTROL = np.dtype(
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),
-        ("most_queue", "i8"),  # the longest queue of any pass, since somebody outside last set it to 0
+        ("most_queue", "i8"),  # the most that waited as a pass ended, since somebody outside last set it to -1
         ("pass_operations", "i8"),
         ("decisions", "i8"),
         ("victims", "i8"),
