@@ -425,6 +425,7 @@ CONTROL = np.dtype(
         ("rounds", "i8"),  # of turns so far: those of the queue, those of its victims
         ("ahead", "i8"),  # entries that have not had their turn in this one
         ("open", "i8"),  # of these, those whose kind has not left
+        ("untold", "i8"),  # of these, those of whom an event is still to say that they wait in vain
         ("left_at", "i8"),  # end of the change log as of which kinds left
         ("left_loosened", "i8"),  # budgets had been loosened so often
         ("returns", "i8"),  # how often kinds that had left came back
