@@ -61,16 +61,18 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = Wanted(hosts={"N": 20}, seeds=(1,), end=300.0, names=names, title=HOSTILE)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(drawing, "pdf", _first_of(drawing.pdf))
+        patch.setattr(drawing, "png", _first_of(drawing.png))
+        patch.setattr(drawing, "PAPERS", (drawing.SINGLE,))
         return reported(tmp_path_factory, "hostile", wanted, labels) / "report.html"
 
 
-def _first_of(pdf: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """One PDF, which shows that such names can be set; to put fonts into all takes as long as everything else."""
+def _first_of(draw: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
+    """One PDF or PNG, which shows that such names can be set; all take as long as everything else."""
     made: list[bytes] = []
 
     def first(figure: Any) -> bytes:
         if not made:
-            made.append(pdf(figure))
+            made.append(draw(figure))
         return made[0]
 
     return first
