@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
 from slacktide.palette import AXIS, GRID, GROUND, INKS, MUTED, TEXT, css
@@ -116,10 +117,11 @@ P = TypeVar("P")
 
 @dataclass(frozen=True, slots=True)
 class Panels(Generic[P]):
-    """A figure being drawn and its panels, row by row: the axes of each, and what it shows."""
+    """A figure being drawn and its panels, row by row: the axes of each, and what it shows; ``columns`` across."""
 
     figure: Any
     rows: list[list[tuple[Any, P]]]
+    columns: int
 
     def __iter__(self) -> Iterator[tuple[Any, P]]:
         return (one for row in self.rows for one in row)
@@ -128,11 +130,6 @@ class Panels(Generic[P]):
     def first(self) -> list[Any]:
         """The leftmost axes of each row, which name the y axis."""
         return [row[0][0] for row in self.rows]
-
-    @property
-    def columns(self) -> int:
-        """How many panels the longest row has."""
-        return len(self.rows[0])
 
 
 @contextlib.contextmanager
@@ -152,7 +149,7 @@ def style(sheet: Sheet = PAGE) -> Iterator[None]:
 
 def panels(
     sheet: Sheet,
-    places: Sequence[Sequence[P]],
+    places: Sequence[Sequence[P | None]],
     *,
     height: float,
     share: tuple[bool | str, bool | str],
@@ -161,8 +158,8 @@ def panels(
 ) -> Panels[P]:
     """Small multiples, a panel for each of ``places``, each ``height`` inches high on the page.
 
-    The rows are those of ``places`` where all are equally long and fit on the sheet; otherwise the panels follow one
-    another. ``share`` says whether x and y are; the lowest panel of each column names its x axis ``below``.
+    They stand as :func:`arranged` says. ``share`` says whether x and y are; the lowest panel of each column names its x
+    axis ``below``.
     """
     from matplotlib.figure import Figure
 
@@ -171,24 +168,37 @@ def panels(
     size = min(sheet.width, width or sheet.width), height * sheet.tall * len(rows) + 0.083 * sheet.font
     figure: Any = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(len(rows), across, squeeze=False, sharex=share[0], sharey=share[1])
-    used = sum(map(len, rows))
-    every = [one for line in axes for one in line]
-    for one in every[used:]:
-        one.remove()
-    for one in every[max(used - across, 0) : used]:
+    shown: list[list[tuple[Any, P]]] = [[] for _ in rows]
+    lowest: dict[int, Any] = {}
+    for line, row, panels_of in zip(axes, rows, shown, strict=True):
+        for at, (one, place) in enumerate(zip_longest(line, row)):
+            if place is None:
+                one.remove()
+            else:
+                panels_of.append((one, place))
+                lowest[at] = one
+        panels_of[0][0].tick_params(labelleft=True)
+    for one in lowest.values():
         one.tick_params(labelbottom=True)
         one.set_xlabel(below)
-    return Panels(figure, [list(zip(line, row, strict=False)) for line, row in zip(axes, rows, strict=True)])
+    return Panels(figure, shown, across)
 
 
-def arranged(places: Sequence[Sequence[P]], columns: int) -> list[list[P]]:
-    """``places`` in rows of at most so many; as they stand, where that gives full rows of several."""
-    rows = [list(row) for row in places if row]
-    if len({len(row) for row in rows}) == 1 and (len(rows) == 1 or len(rows[0]) > 1) and len(rows[0]) <= columns:
+def arranged(places: Sequence[Sequence[P | None]], columns: int) -> list[list[P | None]]:
+    """``places`` in rows of at most so many. What is one column there is one here, and None leaves its place empty; of
+    more columns than fit the first ones stand above the others. A single column, or one in which most places would be
+    empty, is none: its panels follow one another.
+    """
+    across = [column for column in zip_longest(*places) if any(one is not None for one in column)]
+    rows = [list(row) for row in zip(*across, strict=True) if any(one is not None for one in row)]
+    width = min(columns, 3)
+    if len(across) > columns:
+        parts = [[row[at : at + width] for row in rows] for at in range(0, len(across), width)]
+        return [row for part in parts for row in arranged(part, columns)]
+    used: list[P | None] = [one for row in rows for one in row if one is not None]
+    if len(across) > 1 and 2 * len(used) > len(rows) * len(across):
         return rows
-    every = [one for row in rows for one in row]
-    width = min(columns, 3, len(every))
-    return [every[at : at + width] for at in range(0, len(every), width)]
+    return [used[at : at + width] for at in range(0, len(used), width)]
 
 
 def label(name: str, longest: int = LONGEST_LABEL) -> str:

@@ -15,7 +15,7 @@ from slacktide.policy.loader import load
 from slacktide.sim.engine import prepare
 from slacktide.state.growing_arrays import grow
 from support.clusters import Cluster, cluster
-from support.runs import compare, core, everything, settings_of, twin
+from support.runs import compare, core, everything, same_events, settings_of, twin
 from support.small import BRONZE, GOLD, Request, machines, small
 
 POLICIES = ("priority", "hybrid", "qos-driven")
@@ -64,6 +64,13 @@ def test_turns_that_are_left_out_change_nothing(several: bool, neighbours: bool,
         one = crowded(seed, policy, several, neighbours)
         plain = everything(core(one.naively(), tmp_path))
         assert everything(core(one, tmp_path)) == plain, f"crowded({seed}, {policy!r}, {several}, {neighbours})"
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_events_are_the_same_where_turns_are_left_out(several: bool, policy: str, tmp_path: Path) -> None:
+    for seed in range(16_000, 16_012):
+        same_events(crowded(seed, policy, several, neighbours=seed % 4 == 0), tmp_path)
 
 
 @pytest.mark.parametrize("policy", POLICIES)

@@ -11,11 +11,12 @@ import pytest
 from slacktide.kernels.drive import event_loop, scheduling_pass
 from slacktide.kernels.memo.standstill import NOWHERE
 from slacktide.kernels.tables.buffer_capacity import OVER, PASS_DUE
+from slacktide.kernels.tables.schema import RECORD_EVENTS
 from slacktide.policy.loader import load
 from slacktide.sim.engine import prepare
 from slacktide.state.growing_arrays import grow
 from support.clusters import POLICIES_WITH_RULES, Cluster, cluster
-from support.runs import compare, core, everything, settings_of, twin
+from support.runs import compare, core, everything, same_events, settings_of, twin
 
 
 def waiting(seed: int, policy: str, several: bool = False, neighbours: bool = False, resizes: bool = False) -> Cluster:
@@ -31,21 +32,21 @@ def waiting(seed: int, policy: str, several: bool = False, neighbours: bool = Fa
     return replace(one, workload=workload).with_(policy={"name": policy}, scheduler={"watchdog": watchdog})
 
 
-def left_out(one: Cluster, folder: Path) -> tuple[int, int]:
+def left_out(one: Cluster, folder: Path, record: int = 0) -> tuple[int, int]:
     """How many of a run's passes are left out, and how many there are."""
     config = settings_of(one, folder)
-    tb = prepare(one.workload, one.hosts, config, load(config), 0)
+    tb = prepare(one.workload, one.hosts, config, load(config), record)
     control, count = tb.control, 0
     while True:
         code = event_loop.advance(tb.state)
         if code == OVER:
             return count, int(control["batch"])
         if code != PASS_DUE:
-            grow(tb, code, lambda _: None)
+            grow(tb, code)
             continue
         until = float(control["still_until"])
         resting = control["now"] < until and control["changes"] == control["still_from"]
-        while grow(tb, int(scheduling_pass.run_pass(tb.state)), lambda _: None):
+        while grow(tb, int(scheduling_pass.run_pass(tb.state))):
             pass
         if resting:
             assert control["pass_placed"] == 0
@@ -95,15 +96,13 @@ def test_with_a_switch_that_is_not_exact_no_pass_is_left_out(tmp_path: Path) -> 
         assert left_out(one.with_(optimize={name: value}), tmp_path)[0] == 0
 
 
-def test_events_tell_of_everybody_held_in_every_pass(tmp_path: Path) -> None:
+@pytest.mark.parametrize("policy", POLICIES_WITH_RULES)
+@pytest.mark.parametrize("several", [False, True], ids=["rows", "requests"])
+def test_events_are_the_same_where_passes_are_left_out(several: bool, policy: str, tmp_path: Path) -> None:
     for seed in range(9000, 9006):
-        one = waiting(seed, "priority")
-        found, plain = (core(which, tmp_path, events=True) for which in (one, one.naively()))
-        assert found.events is not None
-        assert plain.events is not None
-        assert everything(found) == everything(plain)
-        for name, column in found.events.items():
-            assert np.array_equal(column, plain.events[name], equal_nan=column.dtype.kind == "f")
+        same_events(waiting(seed, policy, several), tmp_path)
+    rests, _ = left_out(waiting(9003, policy), tmp_path, RECORD_EVENTS)
+    assert rests == left_out(waiting(9003, policy), tmp_path)[0]
 
 
 def test_who_fits_nowhere_is_told_by_capacity_and_constraints(tmp_path: Path) -> None:

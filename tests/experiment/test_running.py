@@ -83,7 +83,7 @@ def test_the_folder_names_every_run_and_holds_its_results(finished: Path) -> Non
         assert one.manifest()["seed"] == one.seed
         assert one.requests().num_rows == 7
         assert set(one.intervals()["time"].to_pylist()) == {100.0 * k for k in range(1, 7)}
-        assert one.progress().num_rows == 6
+        assert one.progress().num_rows == 60
 
 
 def test_a_run_equals_simulate_with_the_same_settings(finished: Path, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connections, "MOST_CONNECTIONS", 8)
     monkeypatch.setattr(http_connections, "MOST_HANDSHAKES", 4)
+    monkeypatch.setattr(http_connections, "HANDSHAKE_SECONDS", 1.0)
 
 
 def trusting() -> ssl.SSLContext:

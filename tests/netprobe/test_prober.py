@@ -121,7 +121,7 @@ def test_host_names_are_looked_up_and_addresses_of_the_other_family_passed_over(
 
 def test_a_clock_that_is_set_makes_nobody_silent_and_nobody_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     true = time.time
-    with probers(2, Options(interval=0.1, timeout=0.5, silent=5.0)) as found:
+    with probers(2, Options(interval=0.1, timeout=0.5, silent=2.0)) as found:
         first = found[0]
 
         async def play() -> None:

@@ -23,7 +23,9 @@ def reported(
     """A folder with an experiment (``results``), its report and the figures of that."""
 
     def fill(folder: Path) -> None:
-        write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
+        with pytest.MonkeyPatch.context() as patch:
+            one_of_a_kind(patch)
+            write(make(folder / "results", wanted, labels), folder / "report.html", folder / "figures")
 
     return made_once(factory, name, fill)
 
@@ -60,17 +62,22 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     names = {"gold": HOSTILE, "silver": "a, b: c"}
     wanted = Wanted(hosts={"N": 20}, seeds=(1,), end=300.0, names=names, title=HOSTILE)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(drawing, "pdf", _first_of(drawing.pdf))
+        patch.setattr(drawing, "PAPERS", (drawing.SINGLE,))
         return reported(tmp_path_factory, "hostile", wanted, labels) / "report.html"
 
 
-def _first_of(pdf: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
-    """One PDF, which shows that such names can be set; to put fonts into all takes as long as everything else."""
+def one_of_a_kind(patch: pytest.MonkeyPatch) -> None:
+    """Only the first PDF and PNG are drawn, which all others are then: all take longer than everything else."""
+    for kind in ("pdf", "png"):
+        patch.setattr(drawing, kind, _first_of(getattr(drawing, kind)))
+
+
+def _first_of(draw: Callable[[Any], bytes]) -> Callable[[Any], bytes]:
     made: list[bytes] = []
 
     def first(figure: Any) -> bytes:
         if not made:
-            made.append(pdf(figure))
+            made.append(draw(figure))
         return made[0]
 
     return first

@@ -272,9 +272,9 @@ def test_screen_readers_find_landmarks_headings_figures_and_tables(opened: Any) 
             named.setdefault(node["role"]["value"], []).append(node.get("name", {}).get("value", ""))
     assert {"main", "navigation", "banner", "contentinfo"} <= named.keys()
     assert {"Verdict", "What was compared", "Figures", "How to cite and to reproduce"} <= set(named["heading"])
-    assert {"Penalties", "Queue over time", "Fairness, by contention class"} <= set(named["image"])
+    assert {"Penalties: mean of a run", "Queue over time", "Fairness, by contention class"} <= set(named["image"])
     assert any(name.startswith("Outcome by host set and policy") for name in named["table"])
-    assert {"SVG of Penalties", "PNG of Penalties", "CSV of Penalties"} <= set(named["button"])
+    assert {f"{kind} of Penalties: mean of a run" for kind in ("SVG", "PNG", "CSV")} <= set(named["button"])
     for role in ("image", "button", "link", "table", "heading", "figure"):
         assert all(named[role]), role
     images = [node for node in nodes if node.get("role", {}).get("value") == "image"]
@@ -299,6 +299,8 @@ def test_hostile_names_stay_names(browser: Any, hostile: Path) -> None:
     assert browser.execute_script("return document.querySelectorAll('script:not([type]), img').length") == 1
     assert browser.execute_script("return document.querySelectorAll('figure svg').length") >= 10
     assert browser.title == "<script>alert(1)</script>"
+    looks(browser, "light", 390, 800)
+    assert browser.execute_script("return document.scrollingElement.scrollWidth") <= 390  # long ones break
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1100), ("dark", 390)])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
+import numpy as np
 import pyarrow as pa
 import pytest
+from matplotlib.colors import to_hex
 
-from slacktide import drawing
+from slacktide import drawing, palette
 from slacktide.model import ServiceClass
-from slacktide.reporting import answer, over_time, promises, reduce, scores, totals
+from slacktide.reporting import answer, as_published, over_time, promises, reduce, scores, totals
 from slacktide.reporting.assemble import paired_with_reference
 from slacktide.reporting.figure import Figure, Rows, Scene, drawn
 from slacktide.reporting.gather import Member
@@ -367,10 +370,128 @@ def test_the_answer_has_a_tile_for_each_class_and_policy_and_the_price() -> None
 
     rows = [run(policy, name, kept) for policy, kept in (("policy 0", 10), ("policy 1", 9)) for name in SLOS]
     found = texts(answer.answer(rows, scene()))
-    assert (found.count("100 %"), found.count("90 %")) == (2, 2)
-    assert {"policy 0", "policy 1", "2", "6"} <= set(found)
+    assert (found.count("\u2713 100 %"), found.count("\u2717 90 %")) == (2, 2)
+    assert {"policy 0", "policy 1", "2", "6", "promise 50 %,", "kept by"} <= set(found)
     many = scene(hosts=8)
     rows = [run(policy, name, 10, one) for one in many.hosts for policy in many.policies for name in SLOS]
     figure = answer.answer(rows, many)
     assert figure.table["runs"].to_pylist() == [8, 8]  # all host sets together
-    assert texts(figure).count("100 %") == 4
+    assert texts(figure).count("\u2713 100 %") == 4
+
+
+def test_the_answer_tells_workloads_apart_as_long_as_there_is_room() -> None:
+    def said(workloads: int, hosts: int) -> tuple[list[str], str]:
+        about = scene(workloads, hosts)
+        rows = [
+            {"workload": workload, "hosts": one, "policy": policy, "replicate": 0, "class": name, "requests": 10,
+             "kept": 10 if workload == "workload 0" else 9, "penalty": 0.0, "preemptions": 3, "operations": 5,
+             "passes": 1, "wasted_startup": 0.0}
+            for workload in about.workloads for one in about.hosts for policy in about.policies for name in SLOS
+        ]  # fmt: skip
+        figure = answer.answer(rows, about)
+        return [one for one in texts(figure) if one.startswith(("workload", "hosts", "\u2717"))], figure.reading
+
+    both, reading = said(2, 2)
+    assert both[:2] == ["workload 0, hosts 0", "workload 0, hosts 1"]
+    assert both.count("\u2717 90 %") == 8
+    assert reading.endswith("All seeds together.")
+    assert [one for one in said(2, 4)[0] if one[0] != "\u2717"] == ["workload 0", "workload 1"]
+    assert said(2, 4)[1].endswith("All host sets and seeds together.")
+    assert [one for one in said(8, 2)[0] if one[0] != "\u2717"] == ["hosts 0", "hosts 1"]
+
+
+@pytest.mark.parametrize("ground", ["light", "dark"])
+def test_tiles_stand_out_by_their_misses_also_for_who_sees_no_red(ground: str) -> None:
+    about = scene(policies=4)
+    rows = [
+        {"workload": "workload 0", "hosts": "hosts 0", "policy": policy, "replicate": 0, "class": name,
+         "requests": 100, "kept": kept, "penalty": 0.0, "preemptions": 3, "operations": 5, "passes": 1,
+         "wasted_startup": 0.0}
+        for policy, kept in zip(about.policies, (100, 99, 80, 40), strict=True) for name in SLOS
+    ]  # fmt: skip
+    (axes,) = picture(answer.answer(rows, about)).axes
+    inks = {one.light: getattr(one, ground) for one in palette.INKS}
+    under = linear(getattr(palette.GROUND, ground))
+    differ = []
+    for tile in axes.patches[::2]:
+        seen = linear(inks[to_hex(tile.get_facecolor())])
+        mixed = [float(tile.get_alpha()) * one + (1.0 - float(tile.get_alpha())) * two
+                 for one, two in zip(seen, under, strict=True)]  # fmt: skip
+        differ.append(abs(deuteranope(mixed) - deuteranope(under)))
+    assert len(differ) == 4
+    assert all(later > 1.4 * before for before, later in itertools.pairwise(differ)), differ
+
+
+def linear(colour: str) -> list[float]:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    return [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in parts]
+
+
+def deuteranope(colour: list[float]) -> float:
+    """The luminance of a colour, of linear red, green and blue, without the middle cones (Machado et al. 2009)."""
+    sees = ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.011820, 0.042940, 0.968881))
+    red, green, blue = (sum(part * one for part, one in zip(row, colour, strict=True)) for row in sees)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_panels_of_a_class_are_one_column_whatever_is_left_out() -> None:
+    about = scene(hosts=3)
+    rows = [
+        {"hosts": one, "class": name, "policy": policy, "availability": at,
+         "share": 1.0 if name == "gold" and one == "hosts 1" else 1.0 - at / 2}
+        for one in about.hosts for name in about.classes for policy in about.policies for at in (0.0, 0.5, 1.0)
+    ]  # fmt: skip
+    laid = picture(promises.availabilities(pa.Table.from_pylist(rows), about))
+    drawing.svg(laid, "a", "a", "a")
+    at: dict[str, set[float]] = {}
+    for axes in laid.axes:
+        at.setdefault(axes.get_title(loc="left").split(",")[0], set()).add(round(axes.get_position().x0, 6))
+    assert [len(one) for one in at.values()] == [1, 1]
+    assert at["gold"] != at["bronze"]
+    assert len(laid.axes) == 5
+    labelled = [axes.get_title(loc="left") for axes in laid.axes if axes.get_xlabel()]
+    assert labelled == ["gold, hosts 2", "bronze, hosts 2"]
+    assert drawing.arranged([["a", None, "c", "d", "e"], ["f", "g", None, "h", "i"]], 3) == [
+        ["a", None, "c"], ["f", "g", None], ["d", "e"], ["h", "i"],
+    ]  # fmt: skip
+
+
+def test_misses_are_drawn_by_their_number() -> None:
+    about = scene()
+    rows = [
+        {"hosts": "hosts 0", "class": "gold", "policy": policy, "workload": "workload 0", "deficit": 0.1, "size": 0.025,
+         "requests": count, "missed": count, "mean": 0.1, "low": None, "high": None}
+        for policy, count in (("policy 0", 900), ("policy 1", 9))
+    ]  # fmt: skip
+    figure = as_published.violins(pa.Table.from_pylist(rows), about)
+    (axes,) = picture(figure).axes
+    many, few = (float(np.ptp(one.get_paths()[0].vertices[:, 0])) for one in axes.collections)
+    assert many == pytest.approx(10 * few)
+    assert {"900", "9"} <= set(texts(figure))
+    sums = [{"hosts": "hosts 0", "class": "gold", "policy": row["policy"], "missed": row["missed"], "share": 0.1,
+             "mean": 0.1} for row in rows]  # fmt: skip
+    (axes,) = picture(promises.deficits(pa.Table.from_pylist(rows), pa.Table.from_pylist(sums), about)).axes
+    many, few = (float(np.ptp(one.get_paths()[0].vertices[:, 1])) for one in axes.collections)
+    assert many == pytest.approx(10 * few)
+
+
+@pytest.mark.parametrize("least", [0.0, 4000.0])
+def test_the_axis_of_sums_has_what_is_owed_and_no_more(least: float) -> None:
+    rows = [
+        {"hosts": "hosts 0", "policy": "policy 1", "reference": 32_000.0, "other": least, "value": 700.0, "text": None},
+        {
+            "hosts": "hosts 0",
+            "policy": "policy 1",
+            "reference": 64_000.0,
+            "other": 8_000.0,
+            "value": 700.0,
+            "text": None,
+        },
+    ]
+    figure = totals.increments(pa.Table.from_pylist(rows), scene(), description="")
+    (axes,) = picture(figure).axes
+    across = axes.transAxes.inverted()
+    first, last = (across.transform(axes.transData.transform((one, 0.0)))[0] for one in (least, 64_000.0))
+    assert 0.0 < first < 0.1
+    assert 0.7 < last < 0.9
+    assert any("sum" in text for text in texts(figure))

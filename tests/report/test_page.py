@@ -15,6 +15,7 @@ from xml.etree import ElementTree
 import pyarrow.parquet as pq
 import pytest
 
+from report.conftest import one_of_a_kind
 from report.made import Wanted, make
 from slacktide.cli import main
 from slacktide.errors import InputError, OutputError
@@ -97,8 +98,13 @@ def test_every_colour_of_a_drawing_follows_the_mode(page: Path) -> None:
 
 @pytest.mark.slow
 def test_equal_folders_give_equal_bytes_and_replace_all_earlier_figures(
-    experiment: Path, page: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    experiment: Path,
+    page: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    one_of_a_kind(monkeypatch)
     copy, out, figures = tmp_path / "elsewhere", tmp_path / "again.html", tmp_path / "figures"
     shutil.copytree(experiment, copy)
     expected = {one.name: one.read_bytes() for one in (page.parent / "figures").iterdir()}

@@ -174,7 +174,7 @@ def test_shares_over_several_host_sets_say_so() -> None:
     both = scene("priority", "qos", hosts=("N", "half"))
     assert ": of the promises over all host sets it kept " in verdict(on("N") + on("half"), both).sentences[0]
     assert "over all host sets" not in verdict(on("N"), both).sentences[0]
-    assert "the verdict's shares are over all of them" in answer(on("N") + on("half"), both).reading
-    assert "the verdict's shares" not in answer(on("N"), both).reading
+    assert "The verdict's shares are over all rows" in answer(on("N") + on("half"), both).reading
+    assert "The verdict's shares" not in answer(on("N"), both).reading
     alone = [row for row in on("N") + on("half") if row["policy"] == "qos"]
     assert verdict(alone, scene("qos", hosts=("N", "half"))).sentences[0].endswith("promises over all host sets.")

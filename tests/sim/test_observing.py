@@ -110,8 +110,8 @@ def told(seen: Sequence[Snapshot]) -> list[Standing]:
             "availability": now.availability.tolist(),
             "running": sorted(now.row[now.running].tolist()),
             "others": sorted(now.row[~now.running].tolist()),
-            "hosts": now.capacity.tolist(),
-            "counts": [now.queue, now.passes, now.placements],
+            "hosts": now.steps[-1].capacity.tolist(),
+            "counts": [now.steps[-1].queue, now.steps[-1].passes, now.steps[-1].placements],
         }
         for now in seen
     ]
@@ -186,17 +186,20 @@ def test_an_interval_by_hand(tmp_path: Path) -> None:
     assert table["allocated_cpu"][bronze].tolist() == [0.0, 1.0, 1.0]
     assert table["allocated_memory"][gold].tolist() == [1.0, 0.0, 0.0]
     progress = recorder.progress()
-    assert progress["queue"].tolist() == [1, 0, 0]
-    assert progress["longest_queue"].tolist() == [1, 1, 0]
-    assert progress["placements"].tolist() == [1, 2, 2]
-    assert progress["capacity_cpu"].tolist() == [1.0, 1.0, 1.0]
+    ends = [9, 19, 24]  # ten steps an interval, five in its last half
+    assert progress["time"].tolist() == pytest.approx([0.8 * step for step in range(1, 26)], abs=1e-6)
+    assert progress["queue"][ends].tolist() == [1, 0, 0]
+    assert progress["placements"][ends].tolist() == [1, 2, 2]
+    assert progress["capacity_cpu"].tolist() == [1.0] * 25
+    # The pass at 0 leaves nobody: who it serves does not wait. Bronze waits from the one at 4 to the one at 12.
+    assert progress["longest_queue"].tolist() == [0] * 4 + [1] * 10 + [0] * 11
 
 
 def test_a_host_that_is_down_is_no_capacity(tmp_path: Path) -> None:
     one = small([Request(GOLD)], machines(1.0, 2.0), end=30.0, events=[(5.0, 1, "fail"), (15.0, 1, "repair")])
     recorder = IntervalRecorder(one.workload)
     outcome(one, tmp_path, intervals=10.0, observe=recorder)
-    assert recorder.progress()["capacity_cpu"].tolist() == [3.0 - 2.0, 3.0, 3.0]
+    assert recorder.progress()["capacity_cpu"].tolist() == [3.0] * 4 + [3.0 - 2.0] * 10 + [3.0] * 16
 
 
 def test_a_request_that_ended_in_the_interval_counts_with_its_final_availability(tmp_path: Path) -> None:

@@ -102,6 +102,18 @@ def everything(result: RunResult) -> list[Any]:
     return [decisions_of(result), passes_of(result), *columns]
 
 
+def same_events(one: Cluster, folder: Path) -> None:
+    """Raises AssertionError where events depend on what is left out, or what is looked at depends on them."""
+    bare, found, plain = core(one, folder), core(one, folder, events=True), core(one.naively(), folder, events=True)
+    assert found.events is not None
+    assert plain.events is not None
+    assert {name: column.tobytes() for name, column in found.events.items()} == {
+        name: column.tobytes() for name, column in plain.events.items()
+    }
+    assert everything(found) == everything(plain) == everything(bare)
+    assert (found.operations, found.bound_checks) == (bare.operations, bare.bound_checks)
+
+
 def passes_of(result: RunResult) -> list[tuple[float, int, int, int]]:
     """Per pass time, queue length at its beginning, placed, preempted."""
     assert result.passes is not None

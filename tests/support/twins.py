@@ -696,6 +696,7 @@ TWINS: dict[str, str] = {
     "hopeless_kinds.unwatched": "reference.simulator:Simulation.serve",
     "hopeless_kinds.passed_over": "reference.simulator:Simulation.serve",
     "hopeless_kinds.all_left": "reference.simulator:Simulation.serve",
+    "hopeless_kinds.only_told": "reference.simulator:Simulation.serve",
     "request_heap.empty": "reference.queue:qos_order",
     "scheduling_cycle.next_place": "reference.simulator:Simulation.serve",
     "scheduling_cycle.pass_on": "reference.simulator:Simulation.serve",

@@ -87,7 +87,9 @@ class IntervalRecorder:
             columns[f"allocated_{name}"] = np.bincount(codes[running], demand[running], count)
             columns[f"demanded_{name}"] = np.bincount(codes, demand, count)
         self._intervals.append(columns)
-        self._progress.append((now.time, *(getattr(now, name) for name in COUNTERS), *now.capacity.tolist()))
+        self._progress += [
+            (step.time, *(getattr(step, name) for name in COUNTERS), *step.capacity.tolist()) for step in now.steps
+        ]
 
     def intervals(self) -> Columns:
         """A row per interval and class, in this order; docs/results.md has the columns. ``class`` is its index."""
@@ -99,7 +101,7 @@ class IntervalRecorder:
         return {name: np.concatenate([empty[name], *(one[name] for one in self._intervals)]) for name in names}
 
     def progress(self) -> Columns:
-        """A row per interval: docs/results.md has the columns."""
+        """Ten rows per interval: docs/results.md has the columns."""
         names = ("time", *COUNTERS, *(f"capacity_{name}" for name in self._workload.resources))
         table = np.array(self._progress).reshape(-1, len(names))
         columns: Columns = {name: table[:, place] for place, name in enumerate(names)}

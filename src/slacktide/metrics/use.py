@@ -49,11 +49,11 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
     ``intervals`` and ``progress`` are intervals.parquet and progress.parquet of one run. Columns ``time`` (s),
     ``resource``, ``allocated`` and ``demanded`` (sums over classes), ``capacity`` (of the hosts that are up),
     ``utilisation`` = allocated / capacity, ``pressure`` = demanded / capacity (above 1: more than there is). Null where
-    there is no capacity. Raises ValueError where the two are not of the same instants.
+    there is no capacity. Raises ValueError where progress has no row of the end of an interval.
     """
-    times = arrow.as_numpy(progress["time"])
-    mine, which = np.unique(arrow.as_numpy(intervals["time"]), return_inverse=True)
-    if not np.array_equal(mine, times):
+    times, which = np.unique(arrow.as_numpy(intervals["time"]), return_inverse=True)
+    progress = progress.filter(pa.array(np.isin(arrow.as_numpy(progress["time"]), times)))
+    if len(times) != progress.num_rows:
         raise ValueError("time: intervals and progress differ, expected two tables of one run")
     made: list[pa.Table] = []
     for name in (one.removeprefix("capacity_") for one in progress.column_names if one.startswith("capacity_")):
@@ -72,10 +72,10 @@ def utilisation(intervals: pa.Table, progress: pa.Table) -> pa.Table:
 
 
 def work(progress: pa.Table) -> pa.Table:
-    """The longest queue of each interval, and what the scheduler did within it.
+    """The longest queue of each step, and what the scheduler did within it.
 
     Columns ``time`` (s), ``queue`` (instances waiting), ``passes``, ``operations``, ``placements``, ``preemptions``:
-    the differences of progress.parquet's sums from one interval to the next.
+    the differences of progress.parquet's sums from one row to the next.
     """
     steps = {name: np.diff(arrow.as_numpy(progress[name]), prepend=0) for name in COUNTED}
     return arrow.table({"time": progress["time"], "queue": progress["longest_queue"], **steps})

@@ -13,14 +13,16 @@ from slacktide.reporting.scores import outcome, table
 from slacktide.reporting.verdict import compared
 
 MOST_ROWS = 12
-"""Of more host sets and policies there is a row for each policy alone, over all host sets."""
-ALL_HOSTS = "all host sets"
+"""Where a split into workloads and host sets would have more, it is one into workloads, host sets, or none."""
+VARYING = {"workload": "workload", "hosts": "host set"}
+ALL, NOT_ALL = "\u2713", "\u2717"
 PRICES = {
     "penalty, cpu-seconds": "penalty,\ncpu-seconds",
     "preemptions": "preemptions\na run",
 }
-FAINT, STRONG = 0.12, 0.5
-"""Opacity of a tile with the fewest misses and with the most; texts on it stay readable."""
+PALE, FAINT, STRONG = 0.08, 0.16, 0.5
+"""Opacity of a tile without misses, with the fewest and with the most: who sees no red sees that they stand out more
+and more. Texts on it stay readable."""
 
 
 def answer(scores: Rows, scene: Scene) -> Figure:
@@ -30,19 +32,14 @@ def answer(scores: Rows, scene: Scene) -> Figure:
     """
     policies = [one for one in scene.policies if where(scores, policy=one)]
     rows = compared(scores, policies)[0] or scores
-    found = outcome(rows, scene)
-    together = len(found) > MOST_ROWS
-    if together:
-        runs = [{**row, "hosts": ALL_HOSTS, "workload": (row["workload"], row["hosts"])} for row in rows]
-        found = outcome(runs, scene, (ALL_HOSTS,))
-    several = not together and len({row["host set"] for row in found}) > 1
+    found, together = _split(rows, scene, len(policies))
+    headed = len({about for row in found if (about := _of(row))})
 
     def draw(sheet: Sheet) -> Any:
         with style(sheet):
-            headed = len({row["host set"] for row in found}) if several else 0
-            height = (1.0 + 0.34 * len(found) + 0.26 * headed) / sheet.tall**0.5
+            height = (1.2 + 0.34 * len(found) + 0.26 * headed) / sheet.tall**0.5
             ((axes, _),) = (made := panels(sheet, [[found]], height=height, share=(False, False)))
-            _tiles(axes, found, scene, sheet, several)
+            _tiles(axes, found, scene, sheet)
             return made.figure
 
     return Figure(
@@ -50,41 +47,66 @@ def answer(scores: Rows, scene: Scene) -> Figure:
         title="Who keeps what, at which price",
         description=_said(found, scene),
         reading=(
-            "Each tile is the share of a class's requests that got what they were promised; its bar is as long. Green: "
-            "all of them; red, the stronger the more were missed. To the right the price: means of a run. "
-            + ("All host sets together. " if together else "")
-            + ("A row is one host set's; the verdict's shares are over all of them. " if several else "")
-            + "All workloads and seeds together."
+            "Each tile is the share of a class's requests that got what they were promised; its bar is as long. "
+            f"{ALL}: all of them, green; {NOT_ALL}: not all, red, the stronger the more were missed. To the right the "
+            "price: means of a run. "
+            + ("The verdict's shares are over all rows of a policy. " if headed else "")
+            + f"All {' and '.join([*together, 'seeds'])} together."
         ),
         draw=draw if found else None,
         table=table(found),
     )
 
 
-def _tiles(axes: Any, found: Rows, scene: Scene, sheet: Sheet, several: bool) -> None:
+def _split(rows: Rows, scene: Scene, policies: int) -> tuple[Rows, list[str]]:
+    """Rows of ``outcome`` by what varies and has room, for which each has a column; and what is not told apart."""
+    places = [{"workload": one, "hosts": two} for one in scene.workloads for two in scene.hosts]
+    places = [place for place in places if where(rows, **place)]
+    varying = [name for name in VARYING if len({place[name] for place in places}) > 1]
+    for names in [varying, *([one] for one in varying), []]:
+        parts = dict.fromkeys(tuple(place[name] for name in names) for place in places)
+        if len(parts) * policies <= MOST_ROWS:
+            break
+    found: Rows = []
+    for part in parts:
+        wanted = dict(zip(names, part, strict=True))
+        mine = [{**row, "hosts": "", "workload": (row["workload"], row["hosts"])} for row in where(rows, **wanted)]
+        for row in outcome(mine, scene, [""]):
+            del row["host set"]
+            found.append({**{VARYING[name]: value for name, value in wanted.items()}, **row})
+    return found, [f"{VARYING[name]}s" for name in varying if name not in names]
+
+
+def _of(row: dict[str, Any], room: int = 1000) -> str:
+    """Which workload and host set a row is about."""
+    return ", ".join(label(row[name], room) for name in VARYING.values() if name in row)
+
+
+def _tiles(axes: Any, found: Rows, scene: Scene, sheet: Sheet) -> None:
     """Rows from the top: those of a host set under its name. A column for each class, then one for each price."""
     columns = len(scene.classes) + len(PRICES)
     names = max((len(label(row["policy"], sheet.letters // 4)) for row in found), default=8)
     left = -columns * names / (sheet.letters * (0.8 if sheet.slim else 0.95) - names) - 0.15
     most = {name: max(row[name] for row in found) for name in PRICES}
-    place, before = 0.0, None
+    place, before = 0.0, ""
     for row in found:
-        if several and row["host set"] != before:
+        about = _of(row, sheet.letters * 2 // 5)
+        if about != before:
             place += 0.85
-            axes.text(left, place - 0.12, label(row["host set"], 40), ha="left", va="bottom", fontweight="bold")
-        before = row["host set"]
+            axes.text(left, place - 0.12, about, ha="left", va="bottom", fontweight="bold")
+        before = about
         look = scene.policy_looks[row["policy"]]
         axes.plot([left + 0.05] * 2, [place + 0.14, place + 0.86], color=look.colour, linewidth=0.45 * sheet.font)
         axes.text(left + 0.15, place + 0.5, label(row["policy"], sheet.letters // 4), ha="left", va="center")
         for column, name in enumerate(scene.classes):
-            _share(axes, column, place, row[f"{name} kept, %"])
+            _share(axes, column, place, row[f"{name} kept, %"], sheet)
         for number, name in enumerate(PRICES):
             _price(axes, len(scene.classes) + 0.12 + number, place, row[name], most[name], look.colour)
         place += 1.0
     axes.set(xlim=(left, columns + 0.12), ylim=(place + 0.05, -0.1))
     room = max(9 if sheet.slim else 12, (sheet.letters - names) // columns - 1)
-    promised = "" if sheet.slim else " promised"
-    heads = [f"{label(name, room)}\n{scene.slos[name]:g}{promised}" for name in scene.classes]
+    below = "\npromise\n{}\nkept, %" if sheet.slim else "\npromise {},\nkept by"
+    heads = [label(name, room) + below.format(percent(scene.slos[name])) for name in scene.classes]
     at = [0.48 + column for column in range(len(scene.classes))]
     at += [len(scene.classes) + 0.6 + number for number in range(len(PRICES))]
     prices = [one.replace("cpu-seconds", "cpu-s").replace("preemptions", "preempt.") if sheet.slim else one
@@ -97,13 +119,14 @@ def _tiles(axes: Any, found: Rows, scene: Scene, sheet: Sheet, several: bool) ->
         spine.set_visible(False)
 
 
-def _share(axes: Any, column: int, place: float, share: float | None) -> None:
+def _share(axes: Any, column: int, place: float, share: float | None, sheet: Sheet) -> None:
     if share is None:
         _tile(axes, column, place, GRID, 0.5, "no requests")
         return
     missed = 1.0 - share / 100.0
-    ink, strength = (MISSED, FAINT + (STRONG - FAINT) * min(1.0, 2.0 * missed)) if missed > 0.0 else (KEPT, FAINT + 0.1)
-    _tile(axes, column, place, ink, strength, percent(share / 100.0))
+    ink, strength = (MISSED, FAINT + (STRONG - FAINT) * min(1.0, 2.0 * missed)) if missed > 0.0 else (KEPT, PALE)
+    text = f"{NOT_ALL if missed > 0.0 else ALL} {percent(share / 100.0)}"
+    _tile(axes, column, place, ink, strength, text.removesuffix(" %") if sheet.slim else text)
     axes.plot([column + 0.02, column + 0.02 + 0.92 * share / 100.0], [place + 0.9] * 2, color=ink.light, linewidth=1.8,
               solid_capstyle="butt")  # fmt: skip
 
@@ -132,7 +155,7 @@ def _said(found: Rows, scene: Scene) -> str:
         kept = [(name, row[f"{name} kept, %"]) for name in scene.classes]
         parts = ", ".join(f"{percent(share / 100.0)} of {name}" for name, share in kept if share is not None)
         said.append(
-            f"{row['host set']}, {row['policy']}: kept {parts}; penalty {short(row['penalty, cpu-seconds'])} "
-            f"cpu-seconds, {short(round(row['preemptions'], 1))} preemptions a run"
+            f"{', '.join(filter(None, [_of(row), row['policy']]))}: kept {parts}; penalty "
+            f"{short(row['penalty, cpu-seconds'])} cpu-seconds, {short(round(row['preemptions'], 1))} preemptions a run"
         )
     return ". ".join(said) + "." if said else "No finished run."

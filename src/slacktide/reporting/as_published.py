@@ -17,9 +17,11 @@ from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.columns import achieved, class_codes, numbers
 from slacktide.palette import GROUND, TEXT
 from slacktide.qos.availability import SLO_TOLERANCE
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
+from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, of_panel, where
 from slacktide.reporting.gather import Member, check_numbers, table_of, told
 from slacktide.reporting.over_time import policy_handles, short
+from slacktide.reporting.promises import BY_NUMBER
+from slacktide.reporting.totals import LEVEL_LABELS
 
 PASSES = "passes.parquet"
 BINS = 40
@@ -79,19 +81,20 @@ def interval(values: NDArray[np.float64]) -> tuple[float | None, float | None]:
 def violins(table: Any, scene: Scene) -> Figure:
     """The table of :meth:`Violins.rows` drawn."""
     rows = table.to_pylist()
+    most = max((row["requests"] for row in rows if row["policy"] in scene.policies), default=0)
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if of_panel(rows, (name, one))] for name in scene.classes]
+    every = known([[(name, one) for name in scene.classes] for one in hosts], lambda place: of_panel(rows, place))
     places, idle = busy(
         every, lambda place: any(row["missed"] for row in of_panel(rows, place)), " on ".join,
         "There no promise was broken.",
     )  # fmt: skip
 
-    def draw(sheet: Sheet, shown: list[list[Place]] = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[Place] = places) -> Any:
         with style(sheet):
             made = panels(sheet, shown, height=2.2, share=(False, False))
             room = max(8, sheet.letters // (2 * made.columns) - 2)
             for axes, (name, one) in made:
-                _violins(axes, of_panel(rows, (name, one)), scene, scene.slos[name], sheet)
+                _violins(axes, of_panel(rows, (name, one)), most, scene, scene.slos[name], sheet, made.columns)
                 axes.set_title(f"{label(name, room)}, {label(one, room)}")
             for axes in made.first:
                 axes.set_ylabel("deficit")
@@ -103,19 +106,20 @@ def violins(table: Any, scene: Scene) -> Figure:
         title="Deficits, workload by workload",
         description=_violins_text(rows),
         reading=(
-            "Only requests that missed their promise. The wider a shape, the more of them missed it by that much; each "
-            "is as wide as there is room, however few they are. The point is the mean, the whisker its 95 % confidence "
-            "interval (Student's t over requests). No shape: no promise was broken. All seeds together."
+            f"Only requests that missed their promise; above each shape is how many. {BY_NUMBER} The point is the "
+            "mean, the whisker its 95 % confidence interval (Student's t over requests). No shape: no promise was "
+            "broken. All seeds together."
         ),
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 
-def _violins(axes: Any, rows: Rows, scene: Scene, slo: float, sheet: Sheet) -> None:
+def _violins(axes: Any, rows: Rows, most: int, scene: Scene, slo: float, sheet: Sheet, columns: int) -> None:
     step = 0.84 / max(len(scene.policies), 1)
+    crowded = columns * len(scene.workloads) * len(scene.policies) > LEVEL_LABELS * sheet.letters / 110
     for number, workload in enumerate(scene.workloads):
         for place, policy in enumerate(scene.policies):
             mine = where(rows, workload=workload, policy=policy)
@@ -126,7 +130,7 @@ def _violins(axes: Any, rows: Rows, scene: Scene, slo: float, sheet: Sheet) -> N
             for row in mine:
                 counts[round(row["deficit"] / row["size"])] = row["requests"]
             first, last = np.flatnonzero(counts)[[0, -1]]
-            half = np.repeat(0.46 * step * counts[first : last + 1] / counts.max(), 2)
+            half = np.repeat(0.46 * step * np.sqrt(counts[first : last + 1] / most), 2)
             edges = np.repeat(np.arange(first, last + 2) * slo / BINS, 2)[1:-1]
             axes.fill_betweenx(edges, at - half, at + half, facecolor=look.colour, edgecolor=look.colour,
                                linewidth=0.6, hatch=look.hatch)  # fmt: skip
@@ -134,8 +138,10 @@ def _violins(axes: Any, rows: Rows, scene: Scene, slo: float, sheet: Sheet) -> N
                 axes.plot([at, at], [mine[0]["low"], mine[0]["high"]], color=TEXT.light, linewidth=1.4, zorder=4)
             axes.plot([at], [mine[0]["mean"]], marker="o", markersize=3.5, color=TEXT.light,
                       markeredgecolor=GROUND.light, markeredgewidth=0.5, zorder=5)  # fmt: skip
+            axes.annotate(short(mine[0]["missed"]), (at, edges[-1]), xytext=(0, 2), textcoords="offset points",
+                          ha="center", va="bottom", fontsize="small", rotation=90 if crowded else 0)  # fmt: skip
     axes.set_xlim(-0.5, len(scene.workloads) - 0.5)
-    axes.set_ylim(0.0, slo)
+    axes.set_ylim(0.0, slo * (1.25 if crowded else 1.1))
     names = [label(one, max(sheet.letters // (4 * len(scene.workloads)), 6)) for one in scene.workloads]
     axes.set_xticks(range(len(names)), names)
     axes.grid(visible=False, axis="x")

@@ -135,7 +135,8 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
     one_run = " One run of each: no intervals." if all(row["low"] is None for row in owed) else ""
     figures = [
         totals.bars(
-            scores.table(owed), shown, key="penalties", title="Penalties", axis="penalty a run, cpu-seconds",
+            scores.table(owed), shown, key="penalties", title="Penalties: mean of a run",
+            axis="mean penalty of a run, cpu-seconds",
             idle="There nobody owes a penalty.",
             description=f"Mean penalty of a run, in cpu-seconds: {'; '.join(said)}.{one_run}",
             reading=(
@@ -156,7 +157,7 @@ def _penalties(rows: Rows, scene: Scene, shown: Scene) -> list[Figure]:
             )
             for row in more
         ]
-        said_all = f"Penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}."
+        said_all = f"Summed penalties of {scene.reference} compared with each other policy's: {'; '.join(said)}."
         figures.append(totals.increments(scores.table(more), shown, description=said_all))
     return figures
 
@@ -176,22 +177,23 @@ def _over_time(found: list[Member], scene: Scene) -> list[Figure]:
             table.select([*keys, "queue", "runs"]), "queue", scene, key="queue", title="Queue over time",
             axis="instances waiting",
             reading=(
-                "How many instances (of most requests there is one) wait at most in any pass of each interval, mean "
-                "over seeds. Short queues are better."
+                "How many instances (of most requests there is one) still wait when a pass is over: the most in each "
+                "tenth of an interval, mean over seeds. Whom the pass served at once is not among them. Short queues "
+                "are better."
             ),
         ),
         over_time.lines(
             table.select([*keys, "operations", "runs"]), "operations", scene, key="operations",
             title="Operations over time", axis="operations",
             reading=(
-                "How often in each interval a host was checked and scored for a waiting request, mean over seeds: the "
-                "work of the scheduler, whatever machine it runs on."
+                "How often in each tenth of an interval a host was checked and scored for a waiting request, mean over "
+                "seeds: the work of the scheduler, whatever machine it runs on."
             ),
         ),
         over_time.lines(
             table.select([*keys, "preemptions", "runs"]), "preemptions", scene, key="preemptions-over-time",
             title="Preemptions over time", axis="preemptions",
-            reading="How many instances were preempted in each interval, mean over seeds.",
+            reading="How many instances were preempted in each tenth of an interval, mean over seeds.",
         ),
     ]  # fmt: skip
 
@@ -205,7 +207,8 @@ def _preemptions(rows: Rows, scene: Scene, shown: Scene) -> Figure:
     found = scores.per_run(rows, "preemptions", scene)
     said = [f"{row['hosts']}, {row['policy']}: {amount(row['value'])}" for row in found]
     return totals.bars(
-        scores.table(found), shown, key="preemptions", title="Preemptions", axis="preemptions a run",
+        scores.table(found), shown, key="preemptions", title="Preemptions: mean of a run",
+        axis="mean preemptions of a run",
         idle="There nobody is preempted.",
         description=f"Mean number of preemptions of a run: {'; '.join(said)}.",
         reading="Every preemption costs a start-up. Whiskers are 95 % confidence intervals, as for penalties.",

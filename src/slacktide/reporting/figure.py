@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -88,7 +88,8 @@ class Figure:
 
 Rows = list[dict[str, Any]]
 P = TypeVar("P")
-Busy = tuple[list[list[P]], tuple[str, ...]]
+Places = list[list[P | None]]
+"""Rows of panels, one column below the other; None: nothing to be drawn in this place."""
 
 
 def where(rows: Rows, **wanted: object) -> Rows:
@@ -110,11 +111,19 @@ def limited(names: Sequence[str], what: str) -> tuple[tuple[str, ...], tuple[str
     )
 
 
-def busy(places: Sequence[Sequence[P]], happens: Callable[[P], bool], name: Callable[[P], str], idle: str) -> Busy[P]:
+def known(rows: Iterable[Sequence[P]], there: Callable[[P], object]) -> Places[P]:
+    """The panels of which something is known."""
+    return [[one if there(one) else None for one in row] for row in rows]
+
+
+def busy(
+    places: Sequence[Sequence[P | None]], happens: Callable[[P], bool], name: Callable[[P], str], idle: str
+) -> tuple[Places[P], tuple[str, ...]]:
     """The panels in which something happens, and a sentence about those that are left out: ``idle`` in A, B and C."""
-    rows = [[one for one in row if happens(one)] for row in places]
-    left = [name(one) for row in places for one in row if not happens(one)]
+    rows = [[one if one is not None and happens(one) else None for one in row] for row in places]
+    rows = [row for row in rows if any(one is not None for one in row)]
+    left = [name(one) for row in places for one in row if one is not None and not happens(one)]
     if not left:
-        return [row for row in rows if row], ()
+        return rows, ()
     named = ", ".join(left[:SHOWN_NAMES]) + (f" and {len(left) - SHOWN_NAMES} more" if len(left) > SHOWN_NAMES else "")
-    return [row for row in rows if row], (f"Left out: {named}. {idle}",)
+    return rows, (f"Left out: {named}. {idle}",)

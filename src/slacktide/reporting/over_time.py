@@ -8,7 +8,7 @@ from typing import Any
 from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.errors import remedy
 from slacktide.palette import GROUND, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, where
 
 HOUR, DAY = 3600.0, 86400.0
 
@@ -134,7 +134,7 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
     rows = [row for row in table.to_pylist() if row[column] is not None and row["policy"] in scene.policies]
     drawn, notes = limited([one for one in scene.workloads if where(rows, workload=one)], "workloads")
     hosts, more = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(workload, one) for one in hosts if _at(rows, (workload, one))] for workload in drawn]
+    every = known([[(workload, one) for one in hosts] for workload in drawn], lambda place: _at(rows, place))
     places, idle = busy(
         every,
         lambda place: any(row[column] for row in _at(rows, place)),
@@ -143,7 +143,7 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
     )
     scale, unit = clock(max((row["time"] for row in rows), default=0.0))
 
-    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[tuple[str, str]] = places) -> Any:
         with style(sheet):
             made = panels(sheet, shown, height=2.2, share=(True, "row"), below=f"time, {unit}")
             room = max(10, sheet.letters * 2 // (3 * made.columns))
@@ -167,7 +167,7 @@ def lines(table: Any, column: str, scene: Scene, *, key: str, title: str, axis: 
         table=table,
         units={"time": "s"},
         notes=(*notes, *more, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 

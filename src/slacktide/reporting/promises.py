@@ -9,15 +9,19 @@ from typing import Any
 
 from slacktide.drawing import Sheet, arranged, label, legend, panels, style
 from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
+from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, of_panel, where
 from slacktide.reporting.over_time import policy_handles, short
 
 QUADRANTS = {"both": BOTH, "only other": ONLY_Y, "only reference": ONLY_X, "neither": NEITHER}
 """Who kept the promise of a request. Places: top right, top left, bottom right, bottom left."""
-Places = list[list[tuple[str, str]]]
-"""Rows of panels: a class on a host set."""
+Place = tuple[str, str]
+"""Of a panel: a class on a host set."""
 FAINTEST = 0.22
 """Opacity of a cell with one request; the fullest cell has 1."""
+BY_NUMBER = (
+    "A shape is as wide at a deficit as the square root of how many missed their promise by that much, in one measure "
+    "all over the figure."
+)
 WIDEST = 4
 """So many maps side by side can still be read."""
 
@@ -29,7 +33,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
     """
     rows = table.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if of_panel(rows, (name, one))] for name in scene.classes]
+    every = known([[(name, one) for name in scene.classes] for one in hosts], lambda place: of_panel(rows, place))
     places, idle = busy(
         every,
         lambda place: any(row["share"] < 1.0 for row in of_panel(rows, place)),
@@ -37,7 +41,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
         "There every request got an availability of 1, under every policy.",
     )
 
-    def draw(sheet: Sheet, shown: Places = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[Place] = places) -> Any:
         with style(sheet):
             below = "at least this availability"
             made = panels(sheet, shown, height=2.0, share=(True, True), below=below)
@@ -63,7 +67,7 @@ def availabilities(table: Any, scene: Scene) -> Figure:
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 
@@ -122,7 +126,7 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
     """
     rows, parts = table.to_pylist(), quadrants.to_pylist()
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
-    every = [[(name, one) for name in scene.classes if of_panel(rows, (name, one))] for one in hosts]
+    every = known([[(name, one) for name in scene.classes] for one in hosts], lambda place: of_panel(rows, place))
     places, idle = busy(
         every,
         lambda place: len(of_panel(rows, place)) > 1 or of_panel(rows, place)[0]["quadrant"] != "both",
@@ -131,7 +135,7 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
     )
     most = max((row["requests"] for row in rows), default=1)
 
-    def draw(sheet: Sheet, shown: Places = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[Place] = places) -> Any:
         with style(sheet):
             columns = max(map(len, arranged(shown, min(sheet.columns, WIDEST))))
             width = min(sheet.width, sheet.width * (0.13 + 0.305 * columns)) if not sheet.slim else None
@@ -163,7 +167,7 @@ def pairs(table: Any, quadrants: Any, policy: str, scene: Scene, number: int) ->
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 
@@ -248,8 +252,9 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
     missed, share, mean.
     """
     rows, sums = table.to_pylist(), summary.to_pylist()
+    most = max((row["requests"] for row in rows if row["policy"] in scene.policies), default=0)
     hosts, notes = limited([one for one in scene.hosts if where(sums, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if of_panel(sums, (name, one))] for name in scene.classes]
+    every = known([[(name, one) for name in scene.classes] for one in hosts], lambda place: of_panel(sums, place))
     places, idle = busy(
         every,
         lambda place: any(row["missed"] for row in of_panel(sums, place)),
@@ -257,7 +262,7 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
         "There no promise was broken.",
     )
 
-    def draw(sheet: Sheet, shown: Places = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[Place] = places) -> Any:
         with style(sheet):
             each = 0.55 + 0.42 * len(scene.policies)
             columns = 1 if sheet.slim else sheet.columns
@@ -265,7 +270,8 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
             made = panels(replace(sheet, columns=columns), shown, height=each, share=(False, True), below=below)
             for axes, (name, one) in made:
                 ran = {row["policy"] for row in where(sums, hosts=one)}
-                _bodies(axes, of_panel(rows, (name, one)), of_panel(sums, (name, one)), scene, scene.slos[name], ran)
+                _bodies(axes, of_panel(rows, (name, one)), most, scene, scene.slos[name])
+                _counts(axes, of_panel(sums, (name, one)), scene, scene.slos[name], ran)
                 axes.set_title(_name(name, one, sheet, made.columns))
             for axes in made.first:
                 axes.set_yticks(range(len(scene.policies)), [label(one, sheet.letters // 5) for one in scene.policies])
@@ -283,43 +289,47 @@ def deficits(table: Any, summary: Any, scene: Scene) -> Figure:
         title="Deficits: by how much broken promises were missed",
         description="; ".join(missed[:18]) + "." if missed else "No promise was broken in any finished run.",
         reading=(
-            "Only requests that missed their promise: the wider a shape, the more of them missed it by that much. "
-            "Every shape fills its row at its widest, however few they are: compare the numbers beside, how many they "
-            "are and their share of the class. The bar is the mean. Left is better. All workloads and seeds together."
+            f"Only requests that missed their promise; beside each shape is how many, and their share of the class. "
+            f"{BY_NUMBER} The bar is the mean. Left is better. All workloads and seeds together."
         ),
         draw=draw if places else None,
         table=table,
         notes=(*notes, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 
-def _bodies(axes: Any, rows: Rows, sums: Rows, scene: Scene, slo: float, ran: set[str]) -> None:
+def _bodies(axes: Any, rows: Rows, most: int, scene: Scene, slo: float) -> None:
     import numpy as np
 
+    for place, policy in enumerate(scene.policies):
+        mine = where(rows, policy=policy)
+        if not mine:
+            continue
+        size, look = mine[0]["size"], scene.policy_looks[policy]
+        counts = np.zeros(round(slo / size) + 1)
+        for row in mine:
+            counts[min(round(row["deficit"] / size), len(counts) - 1)] += row["requests"]
+        half = 0.42 * np.sqrt(counts / most)
+        edges = np.arange(len(counts)) * size
+        axes.fill_between(
+            np.append(edges, edges[-1] + size).clip(max=slo), place - np.append(half, half[-1]),
+            place + np.append(half, half[-1]), step="post", facecolor=look.colour, edgecolor=look.colour,
+            linewidth=0.8, hatch=look.hatch,
+        )  # fmt: skip
+
+
+def _counts(axes: Any, sums: Rows, scene: Scene, slo: float, ran: set[str]) -> None:
+    """Beside each shape how many they are, in it their mean."""
     axes.set_xlim(0.0, slo * 1.8)
     axes.set_xticks([0.0, slo / 2, slo], ["0", f"{slo / 2:g}", f"{slo:g}"])
     axes.grid(visible=False, axis="y")
     for place, policy in enumerate(scene.policies):
-        mine = sorted(where(rows, policy=policy), key=lambda row: row["deficit"])
-        look = scene.policy_looks[policy]
         text = "no requests" if policy in ran else "not run"
         for one in where(sums, policy=policy):
             text = f"{short(one['missed'])} ({percent(one['share'])})" if one["missed"] else "none"
             if one["missed"]:
                 axes.plot([one["mean"]] * 2, [place - 0.3, place + 0.3], color=TEXT.light, linewidth=1.6, zorder=4)
-        if mine:
-            size = mine[0]["size"]
-            counts = np.zeros(round(slo / size) + 1)
-            for row in mine:
-                counts[min(round(row["deficit"] / size), len(counts) - 1)] += row["requests"]
-            half = 0.4 * counts / counts.max()
-            edges = np.arange(len(counts)) * size
-            axes.fill_between(
-                np.append(edges, edges[-1] + size).clip(max=slo), place - np.append(half, half[-1]),
-                place + np.append(half, half[-1]), step="post", facecolor=look.colour, edgecolor=look.colour,
-                linewidth=0.8, hatch=look.hatch,
-            )  # fmt: skip
         axes.text(slo * 1.78, place, text, ha="right", va="center", fontsize="small")
 
 

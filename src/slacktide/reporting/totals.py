@@ -11,7 +11,7 @@ from typing import Any
 from slacktide.drawing import Sheet, label, legend, panels, style
 from slacktide.metrics.contention import LEVELS
 from slacktide.palette import GROUND, MUTED, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, where
+from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, where
 from slacktide.reporting.over_time import policy_handles, short, thousands
 from slacktide.reporting.promises import WIDEST
 
@@ -21,6 +21,8 @@ MEASURES = {
     "fulfilment": "fulfilled now, %",
 }
 PERFECT = {"availability_gini": 0.0, "availability_min": 1.0, "fulfilment": 1.0}
+FEW_DECADES = 200.0
+"""An axis from its least to so many times as much names 2 and 5, too."""
 LEVEL_LABELS = 15
 """The numbers of so many bars fit above them; those of more are turned."""
 
@@ -35,7 +37,7 @@ def bars(
     rows = [row for row in table.to_pylist() if row["policy"] in scene.policies]
     hosts, notes = limited([one for one in scene.hosts if where(rows, hosts=one)], "host sets")
     places, left = busy([hosts], lambda one: any(row["value"] for row in where(rows, hosts=one)), str, idle)
-    some = places[0] if places else []
+    some = [one for row in places for one in row if one]
 
     def draw(sheet: Sheet, shown: Sequence[str] = some) -> Any:
         with style(sheet):
@@ -83,11 +85,11 @@ def increments(table: Any, scene: Scene, *, description: str) -> Figure:
         [hosts], lambda one: any(row["reference"] or row["other"] for row in where(rows, hosts=one)), str,
         "There nobody owes a penalty.",
     )  # fmt: skip
-    lines = [row for one in (places[0] if places else []) for row in where(rows, hosts=one)]
+    lines = [row for across in places for one in across if one for row in where(rows, hosts=one)]
 
     def draw(sheet: Sheet) -> Any:
         with style(sheet):
-            below = "penalties, cpu-seconds (logarithmic from 1 on)"
+            below = "sum of penalties, cpu-seconds (logarithmic)"
             made = panels(sheet, [[lines]], height=0.5 + 0.3 * len(lines), share=(False, False), below=below)
             ((axes, _),) = made
             _joined(axes, lines, scene, sheet)
@@ -96,12 +98,12 @@ def increments(table: Any, scene: Scene, *, description: str) -> Figure:
 
     return Figure(
         key="increments",
-        title=f"Increment of penalties under {scene.reference}",
+        title=f"Increment of penalties under {scene.reference}: sums of all runs",
         description=description,
         reading=(
-            "Each line joins what the reference owes with what the policy of the other mark owes, on the same "
-            "workloads, hosts and seeds. Beside it: by how many per cent the reference's penalties exceed the "
-            "policy's; below zero the reference owes less."
+            "Each line joins what the reference owes with what the policy of the other mark owes, both summed over the "
+            "runs that both have finished: the same workloads, hosts and seeds. Beside it: by how many per cent the "
+            "reference's penalties exceed the policy's; below zero the reference owes less."
         ),
         draw=draw if lines else None,
         table=table,
@@ -110,13 +112,7 @@ def increments(table: Any, scene: Scene, *, description: str) -> Figure:
 
 
 def _joined(axes: Any, lines: Rows, scene: Scene, sheet: Sheet) -> None:
-    top = max(max(row["reference"], row["other"]) for row in lines)
-    axes.set_xscale("symlog", linthresh=1.0)
-    axes.set_xlim(-0.4, max(10.0, top) ** (1.5 if sheet.slim else 1.25))
-    ticks = [10.0**power for power in range(int(math.log10(max(top, 1.0))) + 1)]
-    axes.set_xticks([0.0, *ticks[:: 2 if sheet.slim and len(ticks) > 4 else 1]])
-    axes.xaxis.set_major_formatter(thousands())
-    axes.minorticks_off()
+    _from_least_to_most(axes, [row[name] for row in lines for name in ("reference", "other")], sheet)
     for place, row in enumerate(lines):
         owed = {scene.reference: row["reference"], row["policy"]: row["other"]}
         axes.plot(list(owed.values()), [place, place], color=MUTED.light, linewidth=1.4, zorder=1)
@@ -135,6 +131,25 @@ def _joined(axes: Any, lines: Rows, scene: Scene, sheet: Sheet) -> None:
     axes.set_yticks(range(len(lines)), [label(one, room) for one in names])
     axes.set_ylim(len(lines) - 0.4, -0.6)
     axes.grid(visible=False, axis="y")
+
+
+def _from_least_to_most(axes: Any, values: Sequence[float], sheet: Sheet) -> None:
+    """A logarithmic x axis of these values and no more, with room for texts to the right; 0, which it has not, stands
+    beside the least of the others.
+    """
+    least, most = min(value for value in values if value > 0.0), max(values)
+    ratio = max(most / least, 2.0)
+    axes.set_xscale("symlog", linthresh=least, linscale=0.2)
+    axes.set_xlim(
+        -0.5 * least if min(values) == 0.0 else least / ratio**0.05, most * ratio ** (0.6 if sheet.slim else 0.2)
+    )
+    steps = (1, 2, 5) if ratio < FEW_DECADES else (1,)
+    powers = range(math.floor(math.log10(least)), math.floor(math.log10(most)) + 1)
+    ticks = [step * 10.0**power for power in powers for step in steps if least <= step * 10.0**power <= most]
+    ticks = ticks[:: 2 if sheet.slim and len(ticks) > 4 else 1] or [least]
+    axes.set_xticks([*([0.0] if min(values) == 0.0 else []), *ticks])
+    axes.xaxis.set_major_formatter(thousands())
+    axes.minorticks_off()
 
 
 def _point_handles(scene: Scene, policies: set[str]) -> list[Any]:
@@ -186,20 +201,16 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
     ``table``: level (of ``LEVELS``), class, policy, metric (of ``MEASURES``), mean, low, high, rows (intervals), runs.
     ``every``: the length of an interval, in words; ``why_not`` says why there is none.
     """
-    known = [row for row in table.to_pylist() if row["mean"] is not None and row["level"] != "none"]
-    rows = [row for row in known if row["policy"] in scene.policies]
-    beside = len(scene.classes) <= WIDEST
-    pairs = [[(measure, kind) for kind in scene.classes] for measure in MEASURES]
-    if not beside:
-        pairs = [[(measure, kind) for measure in MEASURES] for kind in scene.classes]
-    there = [[one for one in row if _of(rows, one)] for row in pairs]
+    told = [row for row in table.to_pylist() if row["mean"] is not None and row["level"] != "none"]
+    rows = [row for row in told if row["policy"] in scene.policies]
+    there = known([[(measure, kind) for kind in scene.classes] for measure in MEASURES], lambda one: _of(rows, one))
     places, idle = busy(
         there, lambda one: any(abs(row["mean"] - PERFECT[one[0]]) > 1e-9 for row in _of(rows, one)),
         lambda one: f"{MEASURES[one[0]].removesuffix(', %')} of {one[1]}",
         "There every policy is at the best that there is (Gini coefficient 0, all else 1) in all intervals.",
     )  # fmt: skip
 
-    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[tuple[str, str]] = places) -> Any:
         with style(sheet):
             narrower = replace(sheet, columns=min(sheet.columns, WIDEST))
             made = panels(narrower, shown, height=2.0, share=(True, False), below="contention")
@@ -224,7 +235,7 @@ def fairness(table: Any, scene: Scene, every: str, why_not: str = "") -> Figure:
         draw=draw if places else None,
         table=table,
         notes=idle if places else (),
-        idle=partial(draw, shown=there) if any(there) else None,
+        idle=partial(draw, shown=there) if any(map(any, there)) else None,
     )
 
 

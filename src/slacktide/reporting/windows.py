@@ -9,7 +9,7 @@ from typing import Any
 from slacktide.drawing import Panels, Sheet, label, legend, panels, style
 from slacktide.model.durations import write_duration
 from slacktide.palette import GROUND, TEXT
-from slacktide.reporting.figure import Figure, Rows, Scene, busy, limited, of_panel, where
+from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, of_panel, where
 from slacktide.reporting.gather import WINDOWS, Member, table_of, told
 from slacktide.reporting.over_time import policy_handles
 from slacktide.reporting.promises import percent
@@ -87,7 +87,7 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
     rows = table.to_pylist()
     classes = [one for one in scene.classes if where(came_to, **{"class": one})]
     hosts, notes = limited([one for one in scene.hosts if where(came_to, hosts=one)], "host sets")
-    every = [[(name, one) for one in hosts if where(rows, hosts=one, **{"class": name})] for name in classes]
+    every = known([[(name, one) for name in classes] for one in hosts], lambda place: of_panel(rows, place))
     places, idle = busy(
         every,
         lambda place: any(row["availability"] < 1.0 for row in of_panel(rows, place)),
@@ -95,7 +95,7 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
         "There no window of any length has lost anything.",
     )
 
-    def draw(sheet: Sheet, shown: list[list[tuple[str, str]]] = places) -> Any:
+    def draw(sheet: Sheet, shown: Places[tuple[str, str]] = places) -> Any:
         with style(sheet):
             made = panels(sheet, shown, height=2.2, share=(True, True), below="length of the window")
             room = max(8, sheet.letters // (2 * made.columns) - 2)
@@ -124,7 +124,7 @@ def windows(table: Any, came_to: Rows, scene: Scene) -> Figure:
         table=table,
         units={"length": "s"},
         notes=(*notes, *idle),
-        idle=partial(draw, shown=every) if any(every) else None,
+        idle=partial(draw, shown=every) if any(map(any, every)) else None,
     )
 
 

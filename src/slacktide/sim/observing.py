@@ -22,8 +22,30 @@ from slacktide.state.layout import on_grid
 
 SHORTEST = 1e-3
 """Seconds; of shorter intervals there would be more than anybody can read."""
+STEPS = 10
+"""Between two looks how the cluster stands is noted so often."""
+NO_PASS = -1
 ON_HOST = (schema.PLACED, schema.LEAVING)
 """Also those that were preempted run until their grace period is over."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The cluster at ``time``, seconds.
+
+    capacity       shape (resources,), of the hosts that are up, in the hosts' unit
+    queue, passes, operations, placements, preemptions    as of now; all but ``queue`` since the beginning
+    longest_queue  the most that waited when a pass since the step before was over; ``queue`` where there was none
+    """
+
+    time: float
+    capacity: NDArray[np.float64]
+    queue: int
+    longest_queue: int
+    passes: int
+    operations: int
+    placements: int
+    preemptions: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +64,9 @@ class Snapshot:
     demand         what they demand now, shape (i, resources), in the hosts' unit; None: what they did at first
     running        bool: on a host; all others wait for one, or for their next incarnation
 
-    Of the cluster at ``time``:
+    Of the cluster:
 
-    capacity       shape (resources,), of the hosts that are up, in the hosts' unit
-    queue, passes, operations, placements, preemptions    as of now; all but ``queue`` since the beginning
-    longest_queue  that of any pass since ``begun``, or of now where that is longer
+    steps          at :data:`STEPS` instants since ``begun``; the last is ``time``
     """
 
     time: float
@@ -56,13 +76,7 @@ class Snapshot:
     availability: NDArray[np.float64]
     row: NDArray[np.int64]
     running: NDArray[np.bool_]
-    capacity: NDArray[np.float64]
-    queue: int
-    longest_queue: int
-    passes: int
-    operations: int
-    placements: int
-    preemptions: int
+    steps: tuple[Step, ...]
     demand: NDArray[np.float64] | None = None
 
 
@@ -70,7 +84,8 @@ Observer = Callable[[Snapshot], None]
 
 
 class Watch:
-    """Tells ``observer`` at every multiple of ``every`` seconds, and at the end, how things stand.
+    """Tells ``observer`` at every multiple of ``every`` seconds, and at the end, how things stand, and how the cluster
+    did at :data:`STEPS` instants in between.
 
     Between two looks it keeps the rows of requests that are not over, so that a look costs O(those + new ones),
     however long the workload. Raises :class:`ConfigError` for an interval that is no number of seconds.
@@ -88,15 +103,21 @@ class Watch:
         self._closed = np.zeros(0, np.bool_)  # of these rows: had ended when last looked at
         self._arrived = 0
         self._size = None if workload.request is None else np.bincount(workload.request)
+        self._steps: list[Step] = []
+        tb.control["most_queue"] = NO_PASS
         self._set_next()
 
     def _set_next(self) -> None:
         self._number += 1
-        self._tb.rules["observe"] = on_grid(np.array(self._number * self._every))
+        self._tb.rules["observe"] = on_grid(np.array(self._number * self._every / STEPS))
 
     def look(self) -> None:
-        """The clock has stopped where it was asked to: tell, and ask for the next time."""
-        self._tell(float(self._tb.rules["observe"]))
+        """The clock has stopped where it was asked to: note it or tell, and ask for the next time."""
+        time = float(self._tb.rules["observe"])
+        if self._number % STEPS:
+            self._note(time)
+        else:
+            self._tell(time)
         self._set_next()
 
     def close(self, final: float) -> None:
@@ -105,7 +126,25 @@ class Watch:
         if final > self._last:
             self._tell(final)
 
+    def _note(self, time: float) -> None:
+        control = self._tb.control
+        queue, longest = int(control["queue"] + control["incoming"]), int(control["most_queue"])
+        control["most_queue"] = NO_PASS
+        self._steps.append(
+            Step(
+                time=time,
+                capacity=self._capacity(),
+                queue=queue,
+                longest_queue=queue if longest == NO_PASS else longest,
+                passes=int(control["batch"]),
+                operations=int(control["operations"]),
+                placements=int(control["placements"]),
+                preemptions=int(control["preemptions"]),
+            )
+        )
+
     def _tell(self, time: float) -> None:
+        self._note(time)
         tb, arrived = self._tb, int(self._tb.control["arrived"])
         rows = np.concatenate([self._rows, np.arange(self._arrived, arrived)])
         closed = np.concatenate([self._closed, np.zeros(arrived - self._arrived, np.bool_)])
@@ -118,9 +157,7 @@ class Watch:
         first = numbers
         if self._workload.request is not None:
             first = _first_row(numbers, self._workload.request[rows], rows)
-        control = tb.control
-        queue, longest = int(control["queue"] + control["incoming"]), int(control["most_queue"])
-        control["most_queue"] = 0
+        steps, self._steps = tuple(self._steps), []
         self._observer(
             Snapshot(
                 time=time,
@@ -130,13 +167,7 @@ class Watch:
                 availability=reached,
                 row=rows[here],
                 running=np.isin(state[here], ON_HOST),
-                capacity=self._capacity(),
-                queue=queue,
-                longest_queue=max(queue, longest),
-                passes=int(control["batch"]),
-                operations=int(control["operations"]),
-                placements=int(control["placements"]),
-                preemptions=int(control["preemptions"]),
+                steps=steps,
                 demand=self._demand(records["kind"][here]),
             )
         )

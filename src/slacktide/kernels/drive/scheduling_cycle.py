@@ -214,8 +214,10 @@ def tell_held(tb: State, entry: Records, q_j: float) -> None:
     Whoever needs these, too, asks for ``RECORD_TURNS``; O(1).
     """
     if entry["told"] == 0 or views.rules(tb)["record"] & RECORD_TURNS:
+        views.control(tb)["untold"] -= entry["told"] == 0
         entry["told"] = 1
-        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, q_j)
+        told = q_j - request_ledger.shift_of(tb, whole(entry["row"]))
+        instance_ledger.record(tb, HELD, entry["row"], NOBODY, NOBODY, told)
 
 
 @kernel
@@ -225,6 +227,10 @@ def serve(tb: State, entries: Records, at: int) -> None:
     entry = entries[at]
     q_j = request_heap.metric_of_entry(tb, entry, control["now"])
     host = whole(-1)
+    if hopeless_kinds.only_told(tb, entry):
+        hopeless_kinds.take_turn(tb, entry)
+        tell_held(tb, entry, q_j)
+        return
     pod_groups.begins_to_ask(tb, whole(entry["row"]))
     hopeless_kinds.take_turn(tb, entry)
     if control["gang"] < 0 or control["gang_starts"]:
@@ -240,7 +246,7 @@ def serve(tb: State, entries: Records, at: int) -> None:
         told = stands if pieces.weigh(tb) else q_j
         standstill.note(tb, entry, told)
         hopeless_kinds.note(tb, entry, told)
-        tell_held(tb, entry, q_j - request_ledger.shift_of(tb, whole(entry["row"])))
+        tell_held(tb, entry, q_j)
         if control["gang"] < 0:  # a gang takes nothing, or what its trial found: there no room was kept
             nominations.keep_room(tb, whole(entry["row"]))
     if control["beyond"] != 0:
@@ -273,7 +279,8 @@ def next_place(tb: State, entries: Records, count: int) -> int:
             return at
         control["gang"] = NOBODY
     while control["at"] < control["order"] or control["request_heap"] > 0:
-        if hopeless_kinds.all_left(tb):
+        over = hopeless_kinds.all_left(tb)
+        if over and control["untold"] <= 0:
             request_heap.empty(tb)
             break
         if control["request_heap"] > 0 and (
@@ -281,12 +288,13 @@ def next_place(tb: State, entries: Records, count: int) -> int:
             or request_heap.first_is_before(tb, entries[views.order(tb)[control["at"]]])
         ):
             at = whole(views.request_heap(tb)[0]["at"])
-            if entries[at]["done"] == OPEN:
+            if entries[at]["done"] == OPEN and not (over and entries[at]["told"]):
                 return at
             request_heap.advance(tb, entries, whole(entries[at]["request"]))  # it had its turn with its pod group
             continue
         at = whole(views.order(tb)[control["at"]])
         has_turn = nominations.host_of(tb, whole(entries[at]["row"])) >= 0  # also in vain: room may be kept for it
+        has_turn = has_turn or hopeless_kinds.only_told(tb, entries[at])
         if entries[at]["done"] == OPEN and (has_turn or not hopeless_kinds.passed_over(tb, entries[at])):
             return at
         control["at"] += 1

@@ -107,7 +107,6 @@ def count(tb: State) -> None:
     crossing.pass_begins(tb)
     control["batch"] += 1
     control["pass_queue"] = control["queue"]
-    control["most_queue"] = max(control["most_queue"], control["queue"])
     control["pass_operations"] = control["operations"]
     control["pass_placed"] = 0
     control["pass_preempted"] = 0
@@ -173,6 +172,7 @@ def end(tb: State) -> None:
     control["phase"] = 0
     control["last_pass"] = control["now"]
     control["stalled"] = control["pass_placed"] == 0
+    control["most_queue"] = max(control["most_queue"], control["queue"] + control["incoming"])
     crossing.look(tb)
     control["pass_operations"] = control["operations"] - control["pass_operations"]
     if views.rules(tb)["record"] & RECORD_PASSES:

@@ -16,19 +16,20 @@ import numpy as np
 from slacktide.kernels.policies import in_force, pieces, triage
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import RECORD_EVENTS, Records, State
+from slacktide.kernels.tables.schema import RECORD_TURNS, Records, State
 
 
 @kernel
 def begin(tb: State) -> None:
     """A pass begins; O(1).
 
-    Where events are recorded each pass tells of everybody who is held, and `queue_pruning` asks who failed last. A gang
-    has its turn together. By a user's own policy larger metrics may come first.
+    Where each turn is recorded each pass tells of everybody who is held, on a cluster everybody is asked what he lacks,
+    and `queue_pruning` asks who failed last. A gang has its turn together. By a user's own policy larger metrics may
+    come first.
     """
     control, rules = views.control(tb), views.rules(tb)
     gangs = rules["gang"] or control["grouped"]
-    spoken_of = rules["record"] & RECORD_EVENTS or rules["pruning"] or gangs or rules["naive"]
+    spoken_of = rules["record"] & RECORD_TURNS or rules["live"] or rules["pruning"] or gangs or rules["naive"]
     out_of_turn = pieces.decide(tb) and in_force.by_metric(tb) and not control["ordered"]
     control["leaving"] = 0 if spoken_of or out_of_turn else 1
     control["left_at"] = -1
@@ -108,3 +109,14 @@ def all_left(tb: State) -> bool:
         return False
     settle(tb)
     return control["open"] == whole(0)
+
+
+@leaf
+def only_told(tb: State, entry: Records) -> bool:
+    """Whether nothing comes of an entry's turn but the event that it waits in vain, which is still to be told; O(1)."""
+    if views.control(tb)["untold"] <= 0 or entry["told"] != 0 or not views.control(tb)["leaving"]:
+        return False
+    settle(tb)
+    q = whole(entry["request"])
+    in_heap = q >= 0 and views.requests(tb)[q]["heap_at"] >= 0  # its request has its turn by its metric
+    return all_left(tb) or (not in_heap and has_left(tb, views.kinds(tb)[entry["kind"]]))

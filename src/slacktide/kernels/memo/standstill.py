@@ -15,7 +15,7 @@ from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import RECORD_EVENTS, Records, State
+from slacktide.kernels.tables.schema import RECORD_TURNS, Records, State
 
 FITS, NOWHERE = 1, 2  # of ``homeless``; 0: not asked yet
 
@@ -24,12 +24,12 @@ FITS, NOWHERE = 1, 2  # of ``homeless``; 0: not asked yet
 def begin(tb: State) -> None:
     """A pass begins, of which nobody has failed yet.
 
-    Where events are recorded, each pass tells of everybody who is held. On a cluster an event is told without a clock.
-    Where decisions depend on what was looked at before, there is nothing to be learnt of a failure.
+    Where each turn is recorded, each pass tells of everybody who is held. On a cluster events are told without a
+    clock. Where decisions depend on what was looked at before, there is nothing to be learnt of a failure.
     """
     control, rules = views.control(tb), views.rules(tb)
     wanted = rules["exact"] and not (
-        rules["naive"] or rules["pruning"] or rules["live"] or rules["record"] & RECORD_EVENTS
+        rules["naive"] or rules["pruning"] or rules["live"] or rules["record"] & RECORD_TURNS
     )
     control["still_until"] = np.inf if wanted else -np.inf
     control["late_at"] = np.inf

@@ -14,7 +14,7 @@ from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import request_heap
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
-from slacktide.kernels.tables.schema import GONE, OPEN, Records, State
+from slacktide.kernels.tables.schema import GONE, OPEN, RECORD_EVENTS, Records, State
 
 
 @kernel
@@ -146,8 +146,9 @@ def tier(tb: State, entry: Records, now: float) -> int:
 def take_stock(tb: State, entries: Records, count: int) -> None:
     """Count by kind and by class those who have their turn in the round that begins; O(n)."""
     control, kinds, classes = views.control(tb), views.kinds(tb), views.classes(tb)
+    events = views.rules(tb)["record"] & RECORD_EVENTS != 0
     control["rounds"] += 1
-    control["ahead"] = count
+    control["ahead"], control["untold"] = count, 0
     for c in range(len(classes)):
         classes[c]["waits"] = 0
     for i in range(count):
@@ -156,6 +157,7 @@ def take_stock(tb: State, entries: Records, count: int) -> None:
             kind["counted"], kind["ahead"] = control["rounds"], 0
         kind["ahead"] += 1
         classes[kind["cls"]]["waits"] += 1
+        control["untold"] += events and entries[i]["told"] == 0
 
 
 @leaf

@@ -414,7 +414,7 @@ CONTROL = np.dtype(
         ("pass_placed", "i8"),
         ("pass_preempted", "i8"),
         ("pass_queue", "i8"),
-        ("most_queue", "i8"),  # the longest queue of any pass, since somebody outside last set it to 0
+        ("most_queue", "i8"),  # the most that waited as a pass ended, since somebody outside last set it to -1
         ("pass_operations", "i8"),
         ("decisions", "i8"),
         ("victims", "i8"),
@@ -425,6 +425,7 @@ CONTROL = np.dtype(
         ("rounds", "i8"),  # of turns so far: those of the queue, those of its victims
         ("ahead", "i8"),  # entries that have not had their turn in this one
         ("open", "i8"),  # of these, those whose kind has not left
+        ("untold", "i8"),  # of these, those of whom an event is still to say that they wait in vain
         ("left_at", "i8"),  # end of the change log as of which kinds left
         ("left_loosened", "i8"),  # budgets had been loosened so often
         ("returns", "i8"),  # how often kinds that had left came back
