@@ -24,7 +24,6 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_connections, "MOST_CONNECTIONS", 8)
     monkeypatch.setattr(http_connections, "MOST_HANDSHAKES", 4)
-    monkeypatch.setattr(http_connections, "HANDSHAKE_SECONDS", 1.0)
 
 
 def trusting() -> ssl.SSLContext:
@@ -57,8 +56,11 @@ async def ended(connections: list[Stream]) -> int:
 
 
 @pytest.mark.parametrize("run", RUN)
-def test_who_connects_and_never_begins_with_tls_is_closed(run: Callable[[Coroutine[Any, Any, None]], Any]) -> None:
+def test_who_connects_and_never_begins_with_tls_is_closed(
+    run: Callable[[Coroutine[Any, Any, None]], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The oldest at once where there are too many, the others soon; meanwhile others are served."""
+    monkeypatch.setattr(http_connections, "HANDSHAKE_SECONDS", 2.0)
 
     async def play() -> None:
         async with served() as site:
