@@ -62,6 +62,7 @@ def test_a_preemption_is_what_it_was(tmp_path: Path) -> None:
     web, high = found.workloads
     assert (web.full_name, web.priority_class, web.priority, web.preempted) == ("shop/Deployment/web", "low", 10, 1)
     assert (high.full_name, high.preempted) == ("shop/Pod/high", 0)
+    assert web.instances == 1, "who comes for a victim goes on with its instance"
     # It came at 10 s, ran from 12 to 400.5 s or to the end of its pod, and from 602 s on.
     assert web.delivered["always"] == pytest.approx((400.5 - 12.0 + END - 602.0) / (END - 10.0), abs=0.004)
     assert found.seconds == END

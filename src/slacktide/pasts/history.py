@@ -69,6 +69,7 @@ class PastHistory(SessionHistory):
         pod = self.engine.pods.get(uid)
         if pod is not None:
             self._told[pod.row] = self._leaving[uid] = self.engine.latest
+            self._history(self.engine.controllers[pod.key], pod.row).victim = True
 
     def _after(self, operation: Operation, outcome: Outcome | None) -> None:
         super()._after(operation, outcome)

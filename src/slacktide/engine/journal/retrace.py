@@ -30,7 +30,8 @@ SHORTEST = 1e-3
 class InstanceHistory:
     """One instance, from its admission on. Times are seconds since 1970; ``before`` is what it had run when the
     record began, and ``lost`` its outages by then; ``demands`` what it asked for, from when on; ``spells`` when it was
-    not ready though it had been, and that counts: from when on, until when. ``told``: when its pod was told to go."""
+    not ready though it had been, and that counts: from when on, until when. ``told``: when its pod was told to go, for
+    somebody else where it is a ``victim``."""
 
     controller: Controller
     admission: float
@@ -43,6 +44,7 @@ class InstanceHistory:
     end: float = np.inf
     completed: bool = False
     told: float = np.inf
+    victim: bool = False
     demands: list[tuple[float, Demand]] = field(default_factory=list)
     spells: list[tuple[float, float]] = field(default_factory=list)
 

@@ -108,7 +108,7 @@ def _scale_of(spans: list[tuple[float, float]], ends: list[float], begin: float)
 
 
 def _service(lives: list[InstanceHistory], history: SessionHistory) -> list[Row]:
-    """Instances measured together. Who comes when another has gone at once goes on in its place; where that was told to
+    """Instances measured together. Who comes when another has gone goes on in its place; where users had told that to
     go, as in a rollout, whoever comes for it needs a place before that one is free.
 
     What they have lived and got before the record began is that of all of them, in equal parts.
@@ -145,8 +145,12 @@ def _places(lives: list[InstanceHistory]) -> list[list[InstanceHistory]]:
 
 
 def _continues(life: InstanceHistory, before: InstanceHistory) -> bool:
-    """Whether an instance came about when another ended, which nobody had told to go."""
-    return before.told >= before.end and abs(life.admission - before.end) <= TOGETHER and life.end > before.end
+    """Whether an instance came as another went: about when it ended, or since it was preempted. Whoever comes for one
+    that users told to go does not."""
+    if before.told < before.end and not before.victim:
+        return False
+    since = min(before.told, before.end)
+    return since - TOGETHER <= life.admission <= before.end + TOGETHER and life.end > before.end
 
 
 UNITS = {"cpu": 1000.0}
