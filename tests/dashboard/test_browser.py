@@ -27,6 +27,7 @@ from support.browsing import browser as browser  # the fixture, by its name
 KEY = "a-key-of-this-test"
 SHOWN = "return !document.getElementById('main').hidden && document.querySelectorAll('#list-workloads .row').length > 0"
 PAINT_SECONDS = 1.0
+SPOKEN = "label-content-name-mismatch"
 
 
 class Served:
@@ -293,12 +294,13 @@ def test_axe_finds_nothing_serious_and_a_phone_cuts_nothing_off(
     scheme: str, width: int, browser: Any, served: Served
 ) -> None:
     opened(browser, served, scheme, width)
-    assert serious(browser) == []
+    assert serious(browser, SPOKEN) == []
     assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
     browser.execute_script("document.querySelector('#list-workloads .row').click()")
     until(lambda: "History" in text(browser, "#detail-body"))
-    assert serious(browser) == []
-    assert browser.get_log("browser") == []
+    assert serious(browser, SPOKEN) == []
+    # The rule reads canvases of its own, of which the browser warns.
+    assert [one for one in browser.get_log("browser") if "Canvas2D" not in one["message"]] == []
 
 
 def test_the_first_paint_comes_within_a_second(page: Any) -> None:

@@ -97,7 +97,9 @@ def test_time_lost_is_said_with_whose_doing_it_was(page: Any, served: Served) ->
     show(page, served, workloads=[workload(1, "web", MISSED, lost=lost)])
     said = "1h6m40s to gold, 90.0s before the first place"
     assert f"those who missed lost {said}" in text(page, ".card:nth-child(2)")
-    assert f"lost {said}" in seen(page, "document.querySelector('#list-workloads .row').getAttribute('aria-label')")
+    assert f"lost {said}" in seen(
+        page, "document.querySelector('#list-workloads .row').querySelector('.sr').textContent"
+    )
     page.execute_script("document.querySelector('#list-workloads .row').click()")
     assert f"time lost{said}" in text(page, "#detail-body")
 
@@ -167,7 +169,7 @@ def test_a_node_too_small_for_its_pods_has_the_colour_of_the_worst(page: Any, se
 def test_a_tablet_shows_all_columns_without_gaps(browser: Any, served: Served) -> None:
     opened(browser, served, width=800)
     show(browser, served, workloads=[workload(1, "web")])
-    row = "[...document.querySelector('#list-workloads .row').children].filter((one) => one.offsetWidth)"
+    row = all_of("#list-workloads-0 > :not(.sr)") + ".filter((one) => one.offsetWidth)"
     assert len(seen(browser, row)) >= 9
     frames = seen(browser, f"{row}.map((one) => one.getBoundingClientRect().toJSON())")
     assert frames[-1]["right"] - frames[0]["left"] > 0.9 * 760
@@ -218,19 +220,28 @@ def test_names_in_another_direction_and_long_ones_keep_their_row(width: int, bro
     assert f"\u2068{HEBREW}\u2069 (bronze" in text(browser, "#list-decisions")
 
 
+def test_who_is_given_up_is_told_by_which_plan(page: Any, served: Served) -> None:
+    show(page, served, workloads=[workload(1, "web", MISSED, given_up=130.0)])
+    page.execute_script("document.querySelector('#list-workloads .row').click()")
+    assert "given up by the plan of 00:02:10: it takes free room" in text(page, "#detail-body")
+
+
 def test_a_row_is_spoken_with_class_promise_and_what_was_delivered(page: Any, served: Served) -> None:
     show(page, served, workloads=[workload(1, "web", MISSED, slack=-1416.0)])
-    label = seen(page, "document.querySelector('#list-workloads .row').getAttribute('aria-label')")
+    label = seen(page, "document.querySelector('#list-workloads .row').querySelector('.sr').textContent")
     assert label == "web, class bronze, promised 50\u00a0%, delivered 77.87\u00a0%, missed, minus 23m36s of slack"
 
 
-def test_on_paper_are_the_lists_and_no_tools(page: Any, served: Served) -> None:
+def test_on_paper_are_the_lists_and_no_tools(browser: Any, served: Served) -> None:
+    opened(browser, served, "dark")
+    page = browser
     show(page, served, workloads=[workload(at, f"web-{at}", MISSED) for at in range(200)])
     try:
         page.execute_script("dispatchEvent(new Event('beforeprint'))")
         page.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
         tools = ".tools, .time, .tabs, .controls, .switch"
         assert seen(page, "[...document.querySelectorAll(arguments[0])].every((one) => !one.offsetWidth)", tools)
+        assert brightness(seen(page, "getComputedStyle(document.body).color")) < 0.1
         tops = seen(
             page, "[...document.querySelectorAll('#list-workloads .row:not([hidden])')].map((one) => one.offsetTop)"
         )
@@ -241,7 +252,8 @@ def test_on_paper_are_the_lists_and_no_tools(page: Any, served: Served) -> None:
         )
     finally:
         page.execute_script("dispatchEvent(new Event('afterprint'))")
-        looks(page, "light", 1280)
+        looks(page, "dark", 1280)
+    assert brightness(seen(page, "getComputedStyle(document.body).color")) > 0.5
     assert len(rows(page, "workloads", 1)) < 40
 
 

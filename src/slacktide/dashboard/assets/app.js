@@ -167,6 +167,19 @@ function repaint() {
   draw(true);
 }
 
+// Paper is light, canvases on it, too.
+let onScreen;
+addEventListener("beforeprint", () => {
+  onScreen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  repaint();
+});
+addEventListener("afterprint", () => {
+  if (onScreen) document.documentElement.dataset.theme = onScreen;
+  else delete document.documentElement.dataset.theme;
+  repaint();
+});
+
 function turn() {
   document.documentElement.dataset.theme = dark() ? "light" : "dark";
   try {

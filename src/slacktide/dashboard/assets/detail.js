@@ -127,6 +127,9 @@ export class Detail {
     const owner = pod && model.workloads.get(pod.workload);
     const facts = pod ? [["now", this.where(pod)]] : [["now", "deleted"]];
     if (pod?.reason) facts.push(["why it waits", pod.reason]);
+    const cost = model.head.span ? null : model.decisions.find((one) => one.victims.some((victim) => victim.pod === title));
+    const whose = cost && model.workloads.get(cost.workload);
+    if (whose) facts.push(["made room for", link(this.naming(whose), () => this.workload(whose))]);
     if (pod && model.asks && pod.node >= 0) facts.push([`for ${model.asks}`, model.free.has(pod.number) ? "could make room" : "stays"]);
     pairs(parts.facts, facts);
     links(parts.owner, owner ? [owner] : [], (one) => `${one.kind} ${fullName(one)} – ${STATE_WORD[one.stateName]}, ${ofSlack(one.slack)}`, this.workload, "not known");

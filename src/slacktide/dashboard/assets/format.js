@@ -51,7 +51,7 @@ export const lostText = (lost, classes) => lost.map(([whom, seconds]) => `${dura
 export const fullName = (one) => (one.namespace ? `${one.namespace}/${one.name}` : one.name);
 
 // By name as people count: web-9 before web-10. The key is made once.
-const keyOf = (one) => (one.key ??= fullName(one).toLowerCase().replace(/\d+/g, (digits) => digits.padStart(16, "0")));
+const keyOf = (one) => (one.key ??= (one.words ?? one.name.toLowerCase()).replace(/\d+/g, (digits) => digits.padStart(16, "0")));
 export const byName = (a, b) => (keyOf(a) < keyOf(b) ? -1 : keyOf(a) > keyOf(b) ? 1 : 0);
 
 // A name within a sentence: one that is written in another direction turns nothing around it.

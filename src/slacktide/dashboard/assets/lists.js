@@ -145,9 +145,9 @@ export class WaitingList {
     put(name, this.title(one));
     chipOf(chip, model, owner ? owner.cls : -1);
     const waited = pod.since === null ? "" : `waits ${duration(Math.max(0, model.at - pod.since))}`;
-    put(right, owner && owner.slack !== null ? `${waited}, ${ofSlack(owner.slack)}` : waited);
-    put(row.lastChild, pod.reason || (owner ? `a pod of ${owner.kind} ${isolated(fullName(owner))}` : ""));
-    row.lastChild.title = pod.reason;
+    put(right, owner && owner.slack !== null ? `slack ${slackText(owner.slack)}, ${waited}` : waited);
+    put(row.children[1], pod.reason || (owner ? `a pod of ${owner.kind} ${isolated(fullName(owner))}` : ""));
+    row.children[1].title = pod.reason;
   }
 }
 
@@ -179,7 +179,7 @@ export class DecisionList {
     put(name, one.pod);
     chipOf(chip, model, one.cls);
     put(right, `${isolated(one.node)}  ${clockText(one.at, model.head.clock)}`);
-    const below = row.lastChild;
+    const below = row.children[1];
     if (!one.victims.length) {
       below.classList.remove("cost");
       put(below, `the node had room; ${ofSlack(one.slack)}`);

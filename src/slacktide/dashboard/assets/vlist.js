@@ -105,7 +105,12 @@ export class VirtualList {
       made.setAttribute("role", "option");
       made.style.height = `${this.height}px`;
       made.id = `${this.box.id}-${this.rows.length}`;
-      this.rows.push({ box: made, at: -1, item: null, version: -1, chosen: null, seen: false });
+      // Spoken is a sentence in place of the cells, of which the screen shows as many as have room.
+      for (const cell of made.children) cell.setAttribute("aria-hidden", "true");
+      const spoken = document.createElement("span");
+      spoken.className = "sr";
+      made.append(spoken);
+      this.rows.push({ box: made, spoken, at: -1, item: null, version: -1, chosen: null, seen: false });
       this.version += 1;
       this.box.append(made);
     }
@@ -129,7 +134,7 @@ export class VirtualList {
     Object.assign(row, { item, version: this.version });
     row.box.setAttribute("aria-posinset", at + 1);
     row.box.setAttribute("aria-setsize", this.items.length);
-    row.box.setAttribute("aria-label", this.label(item));
+    row.spoken.textContent = this.label(item);
     this.fill(row.box, item);
   }
 
