@@ -178,7 +178,7 @@ export class DecisionList {
     mark.className = "sr";
     put(name, one.pod);
     chipOf(chip, model, one.cls);
-    put(right, `${isolated(one.node)}  ${clockText(one.at, model.head.clock)}`);
+    put(right, `${clockText(one.at, model.head.clock)}  ${isolated(one.node)}`);
     const below = row.children[1];
     if (!one.victims.length) {
       below.classList.remove("cost");
