@@ -98,7 +98,7 @@ def test_time_lost_is_said_with_whose_doing_it_was(page: Any, served: Served) ->
     said = "1h6m40s to gold, 90.0s before the first place"
     assert f"those who missed lost {said}" in text(page, ".card:nth-child(2)")
     assert f"lost {said}" in seen(
-        page, "document.querySelector('#list-workloads .row').querySelector('.sr').textContent"
+        page, "document.querySelector('#list-workloads .row').querySelector('[hidden]').textContent"
     )
     page.execute_script("document.querySelector('#list-workloads .row').click()")
     assert f"time lost{said}" in text(page, "#detail-body")
@@ -169,7 +169,7 @@ def test_a_node_too_small_for_its_pods_has_the_colour_of_the_worst(page: Any, se
 def test_a_tablet_shows_all_columns_without_gaps(browser: Any, served: Served) -> None:
     opened(browser, served, width=800)
     show(browser, served, workloads=[workload(1, "web")])
-    row = all_of("#list-workloads-0 > :not(.sr)") + ".filter((one) => one.offsetWidth)"
+    row = all_of("#list-workloads-0 > *") + ".filter((one) => one.offsetWidth)"
     assert len(seen(browser, row)) >= 9
     frames = seen(browser, f"{row}.map((one) => one.getBoundingClientRect().toJSON())")
     assert frames[-1]["right"] - frames[0]["left"] > 0.9 * 760
@@ -228,8 +228,10 @@ def test_who_is_given_up_is_told_by_which_plan(page: Any, served: Served) -> Non
 
 def test_a_row_is_spoken_with_class_promise_and_what_was_delivered(page: Any, served: Served) -> None:
     show(page, served, workloads=[workload(1, "web", MISSED, slack=-1416.0)])
-    label = seen(page, "document.querySelector('#list-workloads .row').querySelector('.sr').textContent")
-    assert label == "web, class bronze, promised 50\u00a0%, delivered 77.87\u00a0%, missed, minus 23m36s of slack"
+    assert (
+        page.find_element("css selector", "#list-workloads .row").accessible_name
+        == "web, class bronze, promised 50\u00a0%, delivered 77.87\u00a0%, missed, minus 23m36s of slack"
+    )
 
 
 def test_on_paper_are_the_lists_and_no_tools(browser: Any, served: Served) -> None:

@@ -22,6 +22,7 @@ const put = (node, text) => {
 export class WorkloadList {
   constructor(model, open, pastOf) {
     Object.assign(this, { model, pastOf });
+    this.panel = document.getElementById("workloads");
     this.show = document.getElementById("show");
     this.sort = document.getElementById("sort");
     this.count = document.getElementById("count-workloads");
@@ -61,6 +62,7 @@ export class WorkloadList {
     const { model } = this;
     this.text = text;
     const wanted = this.show.value;
+    this.panel.classList.toggle("lost", [...model.classes.values()].some((one) => one.lost.length));
     if (this.workloadSet !== model.workloadSet) {
       this.workloadSet = model.workloadSet;
       this.ordered = [...model.workloads.values()];

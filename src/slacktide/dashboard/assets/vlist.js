@@ -108,7 +108,9 @@ export class VirtualList {
       // Spoken is a sentence in place of the cells, of which the screen shows as many as have room.
       for (const cell of made.children) cell.setAttribute("aria-hidden", "true");
       const spoken = document.createElement("span");
-      spoken.className = "sr";
+      spoken.id = `${made.id}-spoken`;
+      spoken.hidden = true;
+      made.setAttribute("aria-labelledby", spoken.id);
       made.append(spoken);
       this.rows.push({ box: made, spoken, at: -1, item: null, version: -1, chosen: null, seen: false });
       this.version += 1;
