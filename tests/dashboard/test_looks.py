@@ -97,9 +97,7 @@ def test_time_lost_is_said_with_whose_doing_it_was(page: Any, served: Served) ->
     show(page, served, workloads=[workload(1, "web", MISSED, lost=lost)])
     said = "1h6m40s to gold, 90.0s before the first place"
     assert f"those who missed lost {said}" in text(page, ".card:nth-child(2)")
-    assert f"lost {said}" in seen(
-        page, "document.querySelector('#list-workloads .row').querySelector('[hidden]').textContent"
-    )
+    assert f"lost {said}" in page.find_element("css selector", "#list-workloads .row").accessible_name
     page.execute_script("document.querySelector('#list-workloads .row').click()")
     assert f"time lost{said}" in text(page, "#detail-body")
 
