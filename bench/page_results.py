@@ -55,6 +55,7 @@ def main() -> None:
                 browser.execute_script(PLAY, speed, 300)
                 while browser.execute_script(AT) >= 0.5 * shown.head.span[1]:
                     time.sleep(0.05)
+                time.sleep(3.0)  # views are drawn as late at the beginning as at the end, then
                 from_, since = browser.execute_script(AT), time.perf_counter()
                 time.sleep(options.seconds)
                 passed = (browser.execute_script(AT) - from_) / (time.perf_counter() - since)

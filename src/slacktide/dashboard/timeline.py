@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from math import isfinite
 from typing import Protocol
 
@@ -51,12 +51,6 @@ def marks_of(times: NDArray[np.float64], span: tuple[float, float]) -> list[int]
 def finite(value: float) -> float | None:
     """A number to a millionth, or None where it is infinite or none at all, as JSON has neither."""
     return round(value, 6) if isfinite(value) else None
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 MOST_AT_ONCE = 200

@@ -7,11 +7,12 @@ import { VirtualList } from "./vlist.js";
 
 const URGENCY = { Missed: 0, AtRisk: 1, Kept: 2, Unknown: 3 };
 const slackOf = (one) => (one.slack === null ? Infinity : one.slack);
+// Of equal ones who came first is first: a key of each name, as that order needs it, takes time.
 const ORDERS = {
-  urgent: (a, b) => Number(a.over) - Number(b.over) || URGENCY[a.stateName] - URGENCY[b.stateName] || Number(!a.waiting) - Number(!b.waiting) || slackOf(a) - slackOf(b) || byName(a, b),
-  slack: (a, b) => Number(a.over) - Number(b.over) || slackOf(a) - slackOf(b) || byName(a, b),
-  delivered: (a, b) => (a.delivered ?? 2) - (b.delivered ?? 2) || byName(a, b),
-  preempted: (a, b) => b.preempted - a.preempted || byName(a, b),
+  urgent: (a, b) => Number(a.over) - Number(b.over) || URGENCY[a.stateName] - URGENCY[b.stateName] || Number(!a.waiting) - Number(!b.waiting) || slackOf(a) - slackOf(b) || a.number - b.number,
+  slack: (a, b) => Number(a.over) - Number(b.over) || slackOf(a) - slackOf(b) || a.number - b.number,
+  delivered: (a, b) => (a.delivered ?? 2) - (b.delivered ?? 2) || a.number - b.number,
+  preempted: (a, b) => b.preempted - a.preempted || a.number - b.number,
   name: byName,
 };
 
