@@ -80,10 +80,10 @@ def shoot(browser: Any, shown: Timeline, look: tuple[str, int, int], share: floa
 
 
 def smaller(file: Path) -> None:
-    """A page has few colours: a palette of 128 is enough."""
+    """A page has few colours: a palette of 256 is enough."""
     from PIL import Image
 
-    Image.open(file).convert("RGB").quantize(128, dither=Image.Dither.NONE).save(file, optimize=True)
+    Image.open(file).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(file, optimize=True)
 
 
 def wait(browser: Any, condition: str) -> None:

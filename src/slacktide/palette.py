@@ -68,12 +68,15 @@ KEPT = Ink("kept", "#116329", "#4ac26b")
 AT_RISK = Ink("at-risk", "#7d4e00", "#d4a72c")
 MISSED = Ink("missed", "#a40e26", "#ff8182")
 UNKNOWN = Ink("unknown", "#59636e", "#9198a1")
+# The same as areas: missed and kept differ by luminance here, too, for who sees no red; at least 3 to each other.
+KEPT_FILL = Ink("kept-fill", "#a3d4ad", "#1d5433")
+AT_RISK_FILL = Ink("at-risk-fill", "#d69a2d", "#8d6708")
 STATES = {"Kept": KEPT, "AtRisk": AT_RISK, "Missed": MISSED, "Unknown": UNKNOWN}
 """By the states of a promise on a cluster."""
 
 INKS = (
     *(TEXT, MUTED, AXIS, GRID, GROUND, LINK, PANEL, *POLICIES, *CLASSES, BOTH, ONLY_Y, ONLY_X, NEITHER),
-    *(KEPT, AT_RISK, MISSED, UNKNOWN),
+    *(KEPT, AT_RISK, MISSED, UNKNOWN, KEPT_FILL, AT_RISK_FILL),
 )
 
 DASHES: tuple[Any, ...] = (

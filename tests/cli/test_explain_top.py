@@ -8,7 +8,7 @@ import pytest
 from slacktide.cli.cluster.explain import explain as explaining
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
-from slacktide.kube.observe import explain
+from slacktide.for_people import slack_text
 from slacktide.kube.publish.rule_names import READ_WRITE_ONCE_POD, named_rule
 from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
 from slacktide.kube.translate.selectors import NOTHING
@@ -30,7 +30,7 @@ def test_a_ledger_of_another_version_is_shown_as_it_was_written() -> None:
 
 
 def test_slack_without_a_limit_has_no_number() -> None:
-    assert (explain.slack_text(None), explain.slack_text(-1.26)) == ("unlimited slack", "-1.3 s of slack")
+    assert (slack_text(None), slack_text(-1.26)) == ("unlimited slack", "-1.3s of slack")
 
 
 NOBODY = (PodSelection(NOTHING, ("default",)),)

@@ -11,7 +11,8 @@ import pytest
 
 from slacktide.cli import process
 from slacktide.cli.progress import Progress
-from slacktide.cli.text import count, seconds, share, table
+from slacktide.cli.text import table
+from slacktide.for_people import count, duration, percent, share
 from support.on_terminal import GONE, plain, terminal
 
 
@@ -23,12 +24,13 @@ from support.on_terminal import GONE, plain, terminal
         (441, "7m21s"),
         (3600, "1h"),
         (36000, "10h"),
-        (90061, "1d1h1m1s"),
+        (-86.04, "-86.0s"),
+        (90061, "1d1h"),
         (math.inf, "-"),
     ],
 )
 def test_lengths_of_time(value: float, text: str) -> None:
-    assert seconds(value) == text
+    assert duration(value) == text
 
 
 def test_a_share_is_never_rounded_up_to_all() -> None:
@@ -36,6 +38,12 @@ def test_a_share_is_never_rounded_up_to_all() -> None:
     assert share(1.0) == "1.0000"
     assert share(0.3) == "0.3000"
     assert share(math.nan) == "-"
+    assert [percent(one) for one in (0.77876, 0.99995, 1.0, 0.00001)] == [
+        "77.87 %",
+        "99.995 %",
+        "100 %",
+        "< 0.01 %",
+    ]
 
 
 def test_large_counts_are_short() -> None:

@@ -88,7 +88,7 @@ def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
     (victim,) = _events(running.plane, "Preempted")
     text = explained(running, "high")
     # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
-    had = r"no node was feasible with (-\d+\.\d) s of slack after start-up"
+    had = r"no node was feasible with (-\d+\.\d)s of slack after start-up"
     here = re.search(rf"is ready on node-\d: {had}, so it preempted (\S+)", text)
     assert here is not None, text
     assert here[2] == f"default/{victim}"
@@ -100,7 +100,7 @@ def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) ->
     (victim,) = _events(running.plane, "Preempted")
     # Its containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
-    had = r"it had (unlimited slack|-?\d+\.\d s of slack after start-up), the preemptor -\d+\.\d s"
+    had = r"it had (unlimited slack|-?\d[\dmhs.]* of slack after start-up), the preemptor -\d[\dmhs.]* of"
     assert re.search(rf"preempted on node-\d by default/high: {had}", text)
 
 

@@ -26,8 +26,8 @@ CHANGING = (
     (re.compile(r"\bnode-\d\b"), "NODE"),
     (re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+Z|<no value>"), "INSTANT"),
     (re.compile(r"\b\d\d:\d\d:\d\d\b"), "TIME"),
+    (re.compile(r"(?:-?\d[\ddhms.]* of slack|unlimited slack)"), "SLACK"),
     (re.compile(r"(?<![\w.-])(\d+(\.\d+)?(d|h|m|s|ms))+\b"), "AGE"),
-    (re.compile(r"(?:[-\d.]+ s of slack|unlimited slack)"), "SLACK"),
     (re.compile(r"\b\d+(\.\d+)? s\b|\b\d+:\d\d\b"), "SECONDS"),
     (re.compile(r"-?\b\d+\.\d+\b"), "NUMBER"),
 )

@@ -15,9 +15,10 @@ import pytest
 from slacktide.cli import main
 from slacktide.dashboard.simulated_tables import is_results
 from slacktide.dashboard.simulation import KEPT, MISSED, Simulation
-from slacktide.dashboard.view import READY, WAITING
+from slacktide.dashboard.view import NOT_PLACED, READY, WAITING
 from slacktide.errors import InputError
 from slacktide.experiment.run_folder import Asked, run_into
+from slacktide.for_people import clock
 from support import clusters, runs
 from support.clusters import Cluster
 
@@ -103,9 +104,9 @@ def test_decisions_name_who_gained_and_who_made_room(tmp_path: Path) -> None:
     victim = costly[0].victims[0]
     story = shown.story("", victim.pod, 1e9)
     assert story is not None
-    assert any(f"preempted on {costly[0].node} for {costly[0].pod}" in line for line in story)
+    assert any(text.startswith(f"preempted on {costly[0].node}") and by == costly[0].workload for _, text, by in story)
     points, told = shown.history(victim.workload, 1e9, 50)
-    assert any("preempted" in text for _, text in told)
+    assert any("preempted" in text for _, text, _ in told)
     assert points == sorted(points)
 
 
@@ -179,7 +180,7 @@ def test_whoever_has_a_name_goes_by_it(tmp_path: Path) -> None:
     assert costly.pod == "batch-0"
     story = shown.story("shop", costly.victims[0].pod, 600.0)
     assert story is not None
-    assert any("preempted on a for batch" in line for line in story)
+    assert (60.0, "batch") in {(at, shown.results.title_of(by)) for at, _, by in story if by >= 0}
     assert len(shown.story("shop", "web-front", 600.0) or []) > 1
     assert shown.story("", "web-front", 600.0) is shown.story("shop", "web-front-9", 600.0) is None
 
@@ -195,3 +196,54 @@ def test_instances_of_one_request_share_what_they_are_all_called(tmp_path: Path)
     assert (row["owner"], row["name"]) == ("web", None)
     assert [one["name"] for one in pq.read_table(out / "instances.parquet").to_pylist()] == ["web-a", "web-b"]
     assert [one.name for one in Simulation(out).at(60.0).workloads] == ["web"]
+
+
+def simulated(folder: Path, workload: str) -> Simulation:
+    """Ten minutes by priority on one host of 4 cores, of requests that each take all of it."""
+    (folder / "workload.csv").write_text("id,admission,duration,class,kind,cpu,memory\n" + workload)
+    (folder / "hosts.csv").write_text("id,name,cpu,memory\n1,a,4,8\n")
+    out, files = folder / "out", [str(folder / name) for name in ("workload.csv", "hosts.csv")]
+    assert main(["simulate", *files, "--policy", "priority", "--end", "600", "--events", "--out", str(out)]) == 0
+    return Simulation(out)
+
+
+def test_who_was_never_placed_is_told_who_was_instead(tmp_path: Path) -> None:
+    shown = simulated(
+        tmp_path,
+        "1,0,100,gold,batch,4,8\n2,10,,bronze,service,4,8\n3,100,100,gold,batch,4,8\n4,200,,silver,service,4,8\n",
+    )
+    view = shown.at(600.0)
+    last = {at: clock(shown.at(at).decisions[0].at, False) for at in (150.0, 600.0)}
+    why = f"never placed: 2 placements went to more important classes, last {last[600.0]} (request 4, silver)"
+    (waits,) = [one for one in view.pods if one.state == WAITING]
+    assert (waits.name, waits.reason) == ("2-0", why)
+    assert (shown.story("", "2", 600.0) or [])[-1] == (600.0, f"waits, {why}", -1)
+    (earlier,) = [one.reason for one in shown.at(150.0).pods if one.state == WAITING]
+    assert earlier == f"never placed: 1 placement went to more important classes, last {last[150.0]} (request 3, gold)"
+    (before,) = [one.reason for one in shown.at(50.0).pods if one.state == WAITING]
+    assert before == "never placed: nobody was placed since"
+    (missed,) = [one for one in view.workloads if one.state == MISSED and one.name == "request 2"]
+    assert missed.lost == ((NOT_PLACED, 590.0),)
+
+
+def test_time_lost_is_told_with_the_class_that_gained_it(tmp_path: Path) -> None:
+    shown = simulated(tmp_path, "1,0,,bronze,service,4,8\n2,60,120,gold,batch,4,8\n3,200,,silver,service,4,8\n")
+    view = shown.at(600.0)
+    number = {one.name: one.number for one in view.classes}
+    rows = {one.name: one for one in view.workloads}
+    ends = {one.name: shown.results.ended[one.number] for one in view.workloads}
+    until_back = ends["request 2"] - 60.0
+    (most, then) = rows["request 1"].lost
+    assert most == (number["silver"], 400.0)
+    assert then == (number["gold"], round(until_back, 1))
+    (bronze,) = [one for one in view.classes if one.name == "bronze"]
+    assert bronze.lost == rows["request 1"].lost
+    (waits,) = [one for one in view.pods if one.state == WAITING]
+    to_whom = "1 placement went to more important classes, last 00:03:20 (request 3, silver)"
+    assert waits.reason == f"preempted by request 3, silver: {to_whom}"
+    told = shown.history(rows["request 1"].number, 600.0, 2)[1]
+    assert [by for _, text, by in told if text.startswith("preempted")] == [
+        rows["request 2"].number,
+        rows["request 3"].number,
+    ]
+    assert all(not one.lost for one in view.workloads if one.state != MISSED)

@@ -18,6 +18,6 @@ def test_what_decisions_weigh_is_not_called_as_what_is_left() -> None:
     found = {"namespace": "shop", "name": "high", "exists": True, "ours": True, "phase": "Running", "state": "placed"}
     found |= {"node": "node-0", "ready": True, "ledger": LEDGER, "history": [PLACED | {"victims": [VICTIM]}]}
     text = text_of(found)
-    assert "delivered 0.9963, 26.0 s of slack, Kept" in text
-    assert "no node was feasible with 3.6 s of slack after start-up, so it preempted shop/low (unlimited slack)" in text
-    assert "placed on node-0 with 3.6 s of slack after start-up, preempting shop/low" in text
+    assert "delivered 0.9963, 26.0s of slack, Kept" in text
+    assert "no node was feasible with 3.6s of slack after start-up, so it preempted shop/low (unlimited slack)" in text
+    assert "placed on node-0 with 3.6s of slack after start-up, preempting shop/low" in text

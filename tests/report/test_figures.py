@@ -288,7 +288,7 @@ def test_numbers_on_axes_are_short(value: float, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("share", "text"),
-    [(1.0, "100 %"), (0.0, "0 %"), (0.00001, "< 0.01 %"), (0.99999, "> 99.99 %"), (0.8331, "83.31 %")],
+    [(1.0, "100 %"), (0.0, "0 %"), (0.00001, "< 0.01 %"), (0.99999, "99.999 %"), (0.8331, "83.31 %")],
 )
 def test_shares_are_never_rounded_to_all_or_nothing(share: float, text: str) -> None:
     assert promises.percent(share) == text

@@ -135,7 +135,7 @@ def test_a_share_is_never_rounded_to_all_or_nothing() -> None:
         {**row, "requests": 100_000, "kept": 99_999 if row["policy"] == "qos" else 100_000}
         for row in run("priority", 0, 0, 0.0) + run("qos", 0, 0, 0.0)
     ]
-    assert "> 99.99 % of gold" in verdict(rows, scene("priority", "qos")).sentences[0]
+    assert "99.999 % of gold" in verdict(rows, scene("priority", "qos")).sentences[0]
 
 
 def test_host_sets_are_told_apart_where_there_are_several() -> None:

@@ -71,12 +71,14 @@ def asked(browser: Any) -> list[str]:
     return [one["request"]["url"] for one in sent if not one["documentURL"].startswith("chrome:")]
 
 
-def serious(browser: Any) -> list[tuple[str, list[str]]]:
-    """What axe-core finds serious or critical: the rule, and the elements."""
+def serious(browser: Any, *further: str) -> list[tuple[str, list[str]]]:
+    """What axe-core finds serious or critical, by ``further`` rules as well: the rule, and the elements."""
     axe = resources.files("axe_core_python").joinpath("axe.min.js").read_text(encoding="utf-8")
     browser.execute_cdp_cmd("Runtime.evaluate", {"expression": axe})  # as a user's tool, despite the page's policy
     found = browser.execute_async_script(
-        "axe.run(document, {preload: false}).then(arguments[0], (error) => arguments[0]({error: String(error)}))"
+        "const [rules, done] = arguments;"
+        "axe.run(document, {preload: false, rules}).then(done, (error) => done({error: String(error)}))",
+        {one: {"enabled": True} for one in further},
     )
     assert "error" not in found, found
     assert len(found["passes"]) > 15

@@ -18,6 +18,7 @@ from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder
 from slacktide.experiment.run_folder import Finished
+from slacktide.for_people import share
 from slacktide.results import tables
 from slacktide.results.experiment import Experiment, Run
 from slacktide.sim import EVENT_KINDS
@@ -136,7 +137,7 @@ class Result:
 
     def __repr__(self) -> str:
         done, totals = self._done, self.totals
-        kept = ", ".join(f"{one['class']} {one['fulfilment']:.2%}" for one in self._kept())
+        kept = ", ".join(f"{one['class']} {share(100.0 * one['fulfilment'], 2)}%" for one in self._kept())
         never = sum(one["never_served"] for one in self.classes.iter_rows(named=True))
         warning = f"; {never:,} {'instance' if never == 1 else 'instances'} never had a host" if never else ""
         return (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TextIO
 
 import click
 
-from slacktide.cli.text import count, seconds
+from slacktide.for_people import count, duration
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Rich
@@ -103,6 +103,6 @@ class Progress(Bar):
             return
         self._next = now + INTERVAL
         rate = admitted / max(now - self._began, 1e-9)
-        left = f"about {seconds((total - admitted) / rate)} left" if rate else "time left not known yet"
-        told = f"{left}, {count(admitted)} of {count(total)} requests, {count(rate)}/s, simulated {seconds(simulated)}"
+        left = f"about {duration((total - admitted) / rate)} left" if rate else "time left not known yet"
+        told = f"{left}, {count(admitted)} of {count(total)} requests, {count(rate)}/s, simulated {duration(simulated)}"
         self.show(told, admitted / total if total else 1.0)

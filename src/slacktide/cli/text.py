@@ -6,7 +6,6 @@ whole.
 
 from __future__ import annotations
 
-import math
 import os
 import re
 import shutil
@@ -14,6 +13,8 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from typing import Literal, TextIO
+
+from slacktide.for_people import share
 
 GAP = "  "
 NARROWEST = 16
@@ -106,35 +107,6 @@ def paragraph(text: str) -> str:
     return textwrap.fill(text, max(columns(), 40), break_long_words=False, break_on_hyphens=False)
 
 
-def share(value: float, digits: int = 4) -> str:
-    """An availability or share, cut and not rounded up, so that 1 means all: ``0.9999``; ``-`` for none."""
-    if math.isnan(value):
-        return "-"
-    scale = 10**digits
-    return f"{math.floor(value * scale + 1e-9) / scale:.{digits}f}"
-
-
 def kept_text(kept: float) -> str:
     """A share of promises kept, cut and not rounded up; in colour, whether all were."""
     return paint(f"{share(kept * 100, 2)} %", "good" if kept >= 1.0 else "bad")
-
-
-def seconds(value: float) -> str:
-    """A length of time as options take it, too: ``12.3s``, ``1h2m3s``, ``4d1h``; ``-`` for none."""
-    from slacktide.model.durations import write_duration  # here, because it takes time
-
-    if not math.isfinite(value):
-        return "-"
-    if value < 0.0:
-        return f"-{seconds(-value)}"
-    return f"{value:.1f}s" if value < 99.95 else write_duration(float(round(value)))
-
-
-def counted(value: float, one: str, many: str = "") -> str:
-    """So many of a thing: ``1 request``, ``2 requests``, ``3 passes``."""
-    return f"{count(value)} {one if value == 1 else many or one + 's'}"
-
-
-def count(value: float) -> str:
-    """A number of things: ``23,201``, ``30.2 M``."""
-    return f"{value / 1e6:,.1f} M" if value >= 10_000_000 else f"{value:,.0f}"

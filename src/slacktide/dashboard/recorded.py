@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from slacktide.dashboard.engine_rows import EngineRows, Made, made, named, same_for_people
-from slacktide.dashboard.timeline import MOST_DECISIONS, Points, clock_text, marks_of, slack_text
+from slacktide.dashboard.timeline import MOST_DECISIONS, Points, Told, marks_of
 from slacktide.dashboard.totals import class_rows
 from slacktide.dashboard.view import ClassRow, DecisionRow, Head, NodeRow, PodRow, View, WorkloadRow
 from slacktide.engine.core import operations
@@ -26,6 +26,7 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.journal.record import Session
 from slacktide.engine.journal.replay import Report, carry_out, retrace
 from slacktide.errors import fail
+from slacktide.for_people import slack_text
 
 LOOKS = 600
 """So often a session is looked at, at instants of equal distance."""
@@ -76,7 +77,7 @@ class Recording:
         self._looks: list[Look] = []
         self._decisions: list[Made] = []
         self._past: dict[int, Points] = defaultdict(list)
-        self._told: dict[tuple[str, str], list[tuple[float, str]]] = defaultdict(list)
+        self._told: dict[tuple[str, str], list[Told]] = defaultdict(list)
         self._pods_of: dict[int, dict[tuple[str, str], None]] = defaultdict(dict)
         span = _span(session)
         self._engine = Engine(session.config)
@@ -145,23 +146,24 @@ class Recording:
                 self._tell((named(pod.key)[1], pod.name), self._rows.workloads.of(pod.key), at, text)
         return outcome
 
-    def _tell(self, pod: tuple[str, str], workload: int, at: float, text: str) -> None:
-        self._told[pod].append((at, text))
+    def _tell(self, pod: tuple[str, str], workload: int, at: float, text: str, by: int = -1) -> None:
+        self._told[pod].append((at, text, by))
         self._pods_of[workload][pod] = None
 
     def _decided(self, one: Made | None) -> None:
         if one is None:
             return
         self._decisions.append(one)
-        losers = ", ".join(f"{victim.pod} ({_slack(victim.slack)})" for victim in one.victims)
+        losers = ", ".join(f"{victim.pod} ({slack_text(victim.slack)})" for victim in one.victims)
         cost = f", preempting {losers}" if losers else ""
         mine = one.pod
         self._tell(_pod(mine.pod), self._rows.workloads.of(mine.key), one.at,
-                   f"placed on {one.node} with {_slack(mine.slack)}{cost}")  # fmt: skip
+                   f"placed on {one.node} with {slack_text(mine.slack)}{cost}")  # fmt: skip
         for victim in one.victims:
-            slacks = f"it had {_slack(victim.slack)}, the preemptor {_slack(mine.slack)}"
-            text = f"preempted on {one.node} by {mine.pod}: {slacks}"
-            self._tell(_pod(victim.pod), self._rows.workloads.of(victim.key), one.at, text)
+            slacks = f"it had {slack_text(victim.slack)}, the preemptor {slack_text(mine.slack)}"
+            by = self._rows.workloads.of(mine.key)
+            self._tell(_pod(victim.pod), self._rows.workloads.of(victim.key), one.at,
+                       f"preempted on {one.node}: {slacks}", by)  # fmt: skip
 
     # -- looking ---------------------------------------------------------------------------------------------------
 
@@ -258,24 +260,24 @@ class Recording:
         for number in sorted(chosen, reverse=True):
             yield self._rows.decision_row(number, self._decisions[number])
 
-    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[tuple[float, str]]]:
-        """Slack over time of a workload up to an instant, and what happened to its pods, in words."""
+    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[Told]]:
+        """Slack over time of a workload up to an instant, and what happened to its pods."""
         points = [one for one in self._past.get(workload, []) if one[0] <= until]
         points = points[:: max(1, len(points) // max(samples, 1))]
         told = [
-            (at, f"{name}: {text}")
+            (at, f"{name}: {text}", by)
             for namespace, name in self._pods_of.get(workload, {})
-            for at, text in self._told[namespace, name]
+            for at, text, by in self._told[namespace, name]
             if at <= until
         ]
         return points, sorted(told)
 
-    def story(self, namespace: str, name: str, until: float) -> list[str] | None:
-        """What happened to a pod up to an instant, a line each; None where it is not known."""
+    def story(self, namespace: str, name: str, until: float) -> list[Told] | None:
+        """What happened to a pod up to an instant; None where it is not known."""
         told = self._told.get((namespace, name))
         if told is None:
             return None
-        return [f"{clock_text(at, True)}  {text}" for at, text in told if at <= until] or ["nothing yet"]
+        return [one for one in told if one[0] <= until]
 
 
 def apply(tables: Tables, changed: dict[str, list[Any]], gone: dict[str, list[int]]) -> None:
@@ -284,10 +286,6 @@ def apply(tables: Tables, changed: dict[str, list[Any]], gone: dict[str, list[in
         for number in gone[name]:
             table.pop(number, None)
         table.update((row.number, row) for row in changed[name])
-
-
-def _slack(slack: float) -> str:
-    return slack_text(None if slack == float("inf") else slack)
 
 
 def _pod(title: str) -> tuple[str, str]:

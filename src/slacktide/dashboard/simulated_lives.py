@@ -55,8 +55,8 @@ class Lives:
         self.unit = np.where(alone, np.arange(count), count + results.request)
         """Of each instance."""
         moves = np.flatnonzero(events.is_(*MOVES) & (events.instance >= 0))
-        self._moves = Series.of(events.instance[moves], events.time[moves], count)
-        self._move = moves[self._moves.order]
+        self.moves = Series.of(events.instance[moves], events.time[moves], count)
+        self.move = moves[self.moves.order]
         self._point_values(count)
 
     def _point_values(self, count: int) -> None:
@@ -97,9 +97,9 @@ class Lives:
 
     def last_move(self, at: float) -> Ints:
         """The last event that said where each instance is, a place in the events; -1: none yet."""
-        last = self._moves.last(at)
+        last = self.moves.last(at)
         found = np.full(len(last), -1)
-        found[last >= 0] = self._move[last[last >= 0]]
+        found[last >= 0] = self.move[last[last >= 0]]
         return found
 
     def left(self, at: float) -> Floats:

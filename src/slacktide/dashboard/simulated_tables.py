@@ -91,6 +91,10 @@ class Results:
         name = self.called[request][1] or str(self.ids[request])
         return name if self.number[instance] < 0 else f"{name}-{self.number[instance]}"
 
+    def title_of(self, request: int) -> str:
+        """What a request is called."""
+        return self.called[request][1] or f"request {self.ids[request]}"
+
     def namespace_of(self, instance: int) -> str:
         """The namespace of an instance."""
         return self.called[int(self.request[instance])][0]

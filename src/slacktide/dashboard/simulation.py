@@ -7,22 +7,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from slacktide.dashboard.simulated_lives import STARTS, Lives, alive
 from slacktide.dashboard.simulated_tables import Events, Floats, Ints, load
-from slacktide.dashboard.timeline import (
-    MOST_DECISIONS,
-    MOST_WORKLOADS,
-    Points,
-    clock_text,
-    finite,
-    marks_of,
-    slack_text,
-)
+from slacktide.dashboard.simulated_waits import Waits, written
+from slacktide.dashboard.timeline import MOST_DECISIONS, MOST_WORKLOADS, Points, Told, finite, marks_of
 from slacktide.dashboard.totals import Promise, Totals, class_rows
-from slacktide.dashboard.view import READY, WAITING, DecisionRow, Head, Loss, NodeRow, PodRow, View, WorkloadRow
+from slacktide.dashboard.view import READY, WAITING, DecisionRow, Head, Loss, Lost, NodeRow, PodRow, View, WorkloadRow
 from slacktide.engine.ledger.slo_status import STATES
+from slacktide.for_people import slack_text
 from slacktide.qos.availability import fulfilled
 from slacktide.qos.standing import at_risk, delivered_of
 
@@ -30,7 +25,6 @@ KEPT, AT_RISK, MISSED, UNKNOWN = range(len(STATES))
 WORST_FIRST = np.array([2, 1, 0, 3])
 """Of each state, how early workloads in it are listed."""
 NO_EVENTS = "This run was written without --events. So the page shows how promises ended, and nothing in between."
-NO_REASONS = "A simulation writes down who waits, not why."
 
 
 class Standing(NamedTuple):
@@ -61,6 +55,7 @@ class Simulation:
         self.results = results = load(folder)
         events = results.events
         self._lives = None if events is None else Lives(results, events)
+        self._waits = None if self._lives is None else Waits(self._lives)
         preempted = np.zeros(0) if events is None else events.time[events.is_("preempted")]
         self._span = span = (0.0 if events is not None else results.end, results.end)
         self.head = Head(
@@ -70,7 +65,7 @@ class Simulation:
             clock="seconds",
             span=span,
             marks=marks_of(preempted, span),
-            remarks=[NO_EVENTS if events is None else NO_REASONS],
+            remarks=[NO_EVENTS] if events is None else [],
         )
         self._promises = [Promise(one.name, one.slo, one.rank, one.margin) for one in results.classes]
         self._slo = np.array([one.slo for one in results.classes])[results.cls]
@@ -94,12 +89,22 @@ class Simulation:
             results.cls[there], stood.state, self._slo[there], stood.delivered, stood.lifetime,
             stood.running, stood.waiting, stood.preempted,
         )  # fmt: skip
+        classes = class_rows(self._promises, totals)
+        lost: dict[int, Lost] = {}
+        if self._waits is not None:
+            seconds = self._waits.lost(at)
+            missed = there[stood.state == MISSED]
+            for one in classes:
+                classes[one.number] = replace(
+                    one, lost=written(seconds[missed[results.cls[missed] == one.number]].sum(0))
+                )
+            lost = {one: written(seconds[one]) for one in missed[shown[missed]].tolist()}
         return View(
             at=at,
             whole=True,
             head=self.head,
-            classes=class_rows(self._promises, totals),
-            workloads=self._workloads(there[order], stood.pick(order)),
+            classes=classes,
+            workloads=self._workloads(there[order], stood.pick(order), lost),
             nodes=[NodeRow(number, name, None, 0, True) for number, name in enumerate(results.hosts)],
             pods=self._pods(at, last, shown),
             decisions=[] if results.events is None else self._decisions(results.events, at),
@@ -168,7 +173,7 @@ class Simulation:
         found: Ints = np.bincount(results.request[events.instance[mine]], minlength=len(results.ids))
         return found
 
-    def _workloads(self, rows: Ints, stood: Standing) -> list[WorkloadRow]:
+    def _workloads(self, rows: Ints, stood: Standing, lost: dict[int, Lost]) -> list[WorkloadRow]:
         results = self.results
         columns = zip(
             rows.tolist(), results.batch[rows].tolist(), results.cls[rows].tolist(),
@@ -178,9 +183,9 @@ class Simulation:
         )  # fmt: skip
         return [
             WorkloadRow(
-                number, results.called[number][0], results.called[number][1] or f"request {results.ids[number]}",
+                number, results.called[number][0], results.title_of(number),
                 "batch" if batch else "service", cls, promised, finite(delivered), finite(left), state,
-                running, waiting, preempted, 0, over,
+                running, waiting, preempted, 0, over, None, lost.get(number, ()),
             )
             for number, batch, cls, promised, delivered, left, state, running, waiting, preempted, over in columns
         ]  # fmt: skip
@@ -192,18 +197,30 @@ class Simulation:
         here = shown[results.request] & (results.instance_admission <= at) & (results.instance_ended > at)
         rows = np.flatnonzero(here)
         on_host = self._on_host(last)[rows]
-        since = np.where(last[rows] >= 0, events.time[last[rows]], results.instance_admission[rows])
+        since = self._since(rows, last)
         node = np.where(on_host, events.host[last[rows]], -1)
+        reasons = np.full(len(rows), "", object)
+        if self._waits is not None:
+            waits = ~on_host
+            reasons[waits] = self._waits.reasons(rows[waits], last[rows[waits]], since[waits], at)
         columns = zip(
-            rows.tolist(), results.request[rows].tolist(), node.tolist(), on_host.tolist(), since.tolist(), strict=True
-        )
+            rows.tolist(), results.request[rows].tolist(), node.tolist(), on_host.tolist(), since.tolist(),
+            reasons.tolist(), strict=True,
+        )  # fmt: skip
         return [
             PodRow(
                 number, results.namespace_of(number), results.name_of(number), request, host,
-                READY if placed else WAITING, began,
+                READY if placed else WAITING, began, reason,
             )
-            for number, request, host, placed, began in columns
+            for number, request, host, placed, began, reason in columns
         ]  # fmt: skip
+
+    def _since(self, rows: Ints, last: Ints) -> Floats:
+        """When some instances came to where they are: their last move, or their admission."""
+        results, events = self.results, self.results.events
+        if events is None:
+            return results.instance_admission[rows]
+        return np.where(last[rows] >= 0, events.time[last[rows]], results.instance_admission[rows])
 
     def _decisions(self, events: Events, at: float) -> list[DecisionRow]:
         """The last placements, and the last of those for which somebody made room."""
@@ -234,16 +251,16 @@ class Simulation:
         request = int(results.request[instance])
         return Loss(results.name_of(instance), request, int(results.cls[request]), finite(float(events.qos[event])))
 
-    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[tuple[float, str]]]:
-        """Slack over time of a request up to an instant, and what happened to its instances, in words."""
+    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[Told]]:
+        """Slack over time of a request up to an instant, and what happened to its instances."""
         if self._lives is None or not 0 <= workload < len(self.results.ids):
             return [], []
         mine = np.flatnonzero(self.results.request == workload)
         points: Points = list(self._lives.history(np.unique(self._lives.unit[mine]), until, samples))
         return points, self._told(mine, until)
 
-    def story(self, namespace: str, name: str, until: float) -> list[str] | None:
-        """What happened to an instance, or all of a request, up to an instant, a line each; None: it is not known."""
+    def story(self, namespace: str, name: str, until: float) -> list[Told] | None:
+        """What happened to an instance, or all of a request, up to an instant; None: it is not known."""
         place, number = self._places.get((namespace, name)), ""
         if place is None:
             request, _, number = name.rpartition("-")
@@ -254,22 +271,28 @@ class Simulation:
         mine = mine[self.results.number[mine] == int(number)] if number else mine
         if not len(mine):
             return None
-        return [f"{clock_text(at, False)}  {text}" for at, text in self._told(mine, until)]
+        return self._told(mine, until)
 
-    def _told(self, instances: Ints, until: float) -> list[tuple[float, str]]:
+    def _told(self, instances: Ints, until: float) -> list[Told]:
         events = self.results.events
-        if events is None:
+        if events is None or self._waits is None:
             return []
+        until = min(until, self.results.end)
         found = np.flatnonzero(np.isin(events.instance, instances) & (events.time <= until))
         several = len(instances) > 1
-        return [(float(events.time[one]), self._words(events, one, several)) for one in found.tolist()]
+        told = [self._words(events, one, several) for one in found.tolist()]
+        last = self._last_moves(until)
+        waits = ~self._on_host(last) & (self.results.instance_ended > until)
+        waits &= self.results.instance_admission <= until
+        rows = instances[waits[instances]]
+        reasons = self._waits.reasons(rows, last[rows], self._since(rows, last), until)
+        names = [f"{self.results.name_of(one)}: " if several else "" for one in rows.tolist()]
+        return [*told, *((until, f"{name}waits, {why}", -1) for name, why in zip(names, reasons, strict=True))]
 
-    def _words(self, events: Events, event: int, several: bool) -> str:
+    def _words(self, events: Events, event: int, several: bool) -> Told:
         results, kind = self.results, events.kinds[events.kind[event]]
         who = f"{results.name_of(int(events.instance[event]))}: " if several else ""
         host = f" on {results.hosts[events.host[event]]}" if events.host[event] >= 0 else ""
-        by = int(events.by[event])
-        whom = f" for {results.called[by][1] or results.ids[by]}" if by >= 0 else ""
         qos = float(events.qos[event])
-        slack = "" if np.isnan(qos) else f", decided with {slack_text(finite(qos))}"
-        return f"{who}{kind}{host}{whom}{slack}"
+        slack = "" if np.isnan(qos) else f", decided with {slack_text(qos)}"
+        return float(events.time[event]), f"{who}{kind}{host}{slack}", int(events.by[event])

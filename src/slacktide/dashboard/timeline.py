@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from math import isfinite
 from typing import Protocol
 
@@ -22,6 +22,8 @@ MOST_DECISIONS = 200
 """The last so many decisions are listed."""
 
 Points = list[tuple[float, float | None]]
+Told = tuple[float, str, int]
+"""What happened when, in words; if it was for the sake of a workload the number of that, else -1."""
 
 
 class Timeline(Protocol):
@@ -32,11 +34,11 @@ class Timeline(Protocol):
     def at(self, instant: float) -> View:
         """The whole state at an instant."""
 
-    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[tuple[float, str]]]:
-        """Slack over time up to an instant (None: infinite), and what happened to its pods, in words."""
+    def history(self, workload: int, until: float, samples: int) -> tuple[Points, list[Told]]:
+        """Slack over time up to an instant (None: infinite), and what happened to its pods."""
 
-    def story(self, namespace: str, name: str, until: float) -> list[str] | None:
-        """What happened to a pod up to an instant, a line each; None where it is not known."""
+    def story(self, namespace: str, name: str, until: float) -> list[Told] | None:
+        """What happened to a pod up to an instant; None where it is not known."""
 
 
 def marks_of(times: NDArray[np.float64], span: tuple[float, float]) -> list[int]:
@@ -46,26 +48,9 @@ def marks_of(times: NDArray[np.float64], span: tuple[float, float]) -> list[int]
     return found
 
 
-def clock_text(at: float, epoch: bool) -> str:
-    """An instant for people: the time of day (UTC), or hours, minutes and seconds of a simulation."""
-    whole = int(at % 86400 if epoch else at)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
-
-
 def finite(value: float) -> float | None:
     """A number to a millionth, or None where it is infinite or none at all, as JSON has neither."""
     return round(value, 6) if isfinite(value) else None
-
-
-def slack_text(slack: float | None) -> str:
-    """Slack for people; None is infinite."""
-    return "unlimited slack" if slack is None else f"{slack:.1f} s of slack"
-
-
-def listed(names: Sequence[str], most: int = 5) -> str:
-    """The first few names, and how many more there are."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
 
 
 MOST_AT_ONCE = 200
@@ -118,8 +103,8 @@ def timeline_routes(timeline: Timeline) -> dict[str, Route]:
         namespace, name = (request.query.get(word, "") for word in ("namespace", "name"))
 
         def work() -> bytes | None:
-            lines = timeline.story(namespace, name, at)
-            return None if lines is None else encode({"text": "\n".join(lines)})
+            told = timeline.story(namespace, name, at)
+            return None if told is None else encode({"told": told})
 
         return work
 

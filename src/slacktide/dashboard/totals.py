@@ -57,10 +57,13 @@ def class_rows(promises: Iterable[Promise], found: Totals) -> list[ClassRow]:
     for number, one in enumerate(promises):
         mine = found.cls == number
         counts = tuple(np.bincount(found.state[mine], minlength=len(STATES)).tolist())
-        sums = [int(column[mine].sum()) for column in (found.running, found.waiting, found.preempted)]
+        columns = (found.running, found.waiting, found.preempted)
+        running, waiting, preempted = (int(column[mine].sum()) for column in columns)
         judged = mine & known
         left = _left(found, judged) if found.lifetime[judged].any() else None
-        rows.append(ClassRow(number, one.name, one.promised, one.rank, one.margin, counts, left, *sums))
+        rows.append(ClassRow(
+            number, one.name, one.promised, one.rank, one.margin, counts, left, running, waiting, preempted
+        ))  # fmt: skip
     return rows
 
 

@@ -18,12 +18,16 @@ from slacktide.engine.ledger.slo_status import STATES
 FORMAT, VERSION = "slacktide-view", 1
 WAITING, STARTING, READY, LEAVING = range(4)
 POD_STATES = ("waiting", "starting", "ready", "leaving")
+NOT_PLACED, HOSTS = -1, -2
+Lost = tuple[tuple[int, float], ...]
+"""Instance seconds of waiting by whose doing: a class by its number, or nobody's before the first place
+(:data:`NOT_PLACED`), or that of hosts that failed (:data:`HOSTS`). Empty where that is not known."""
 
 
 class ClassRow(msgspec.Struct, array_like=True, frozen=True):
     """A class and how its promises stand. ``promised`` and ``left`` are shares: ``left`` is 1 where all of its budget
     is left, below 0 where more was lost than may be. ``counts`` are workloads by the places of STATES; ``margin`` is in
-    seconds."""
+    seconds; ``lost`` is that of those who missed."""
 
     number: int
     name: str
@@ -35,6 +39,7 @@ class ClassRow(msgspec.Struct, array_like=True, frozen=True):
     running: int
     waiting: int
     preempted: int
+    lost: Lost = ()
 
 
 class WorkloadRow(msgspec.Struct, array_like=True, frozen=True):
@@ -43,6 +48,7 @@ class WorkloadRow(msgspec.Struct, array_like=True, frozen=True):
     ``cls`` is the number of its class, ``state`` a place of STATES, ``running``, ``waiting`` and ``late`` count pods:
     ready, not ready, and those of the waiting whose promise cannot be kept any more. ``over``: it has ended.
     ``given_up``: since when plans have given it up, in seconds of the page's clock, None: they do not.
+    ``lost`` is empty unless the promise is missed.
     """
 
     number: int
@@ -60,6 +66,7 @@ class WorkloadRow(msgspec.Struct, array_like=True, frozen=True):
     late: int = 0
     over: bool = False
     given_up: float | None = None
+    lost: Lost = ()
 
 
 class NodeRow(msgspec.Struct, array_like=True, frozen=True):

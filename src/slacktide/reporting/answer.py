@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from slacktide.drawing import Sheet, label, panels, style
+from slacktide.for_people import percent
 from slacktide.palette import GRID, KEPT, MISSED, TEXT, Ink
 from slacktide.reporting.figure import Figure, Rows, Scene, where
 from slacktide.reporting.over_time import short
-from slacktide.reporting.promises import percent
 from slacktide.reporting.scores import outcome, table
 from slacktide.reporting.verdict import compared
 

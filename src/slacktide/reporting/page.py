@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
+from slacktide.for_people import unbroken
 from slacktide.palette import css
 
 SHOWN_ROWS = 300
@@ -110,7 +111,7 @@ def render(content: Mapping[str, Any]) -> str:
     """The page. ``content``: what ``page.html.j2`` names. Texts are escaped; only our own drawings are markup."""
     import jinja2
 
-    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=False)
+    environment = jinja2.Environment(autoescape=True, undefined=jinja2.StrictUndefined, finalize=_unbroken)
     script = "\n" + _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
@@ -121,6 +122,10 @@ def render(content: Mapping[str, Any]) -> str:
 
     page = environment.from_string(_file("page.html.j2"))
     return page.render({**content, "css": Markup(_css()), "script": Markup(script), "policy": policy})
+
+
+def _unbroken(value: object) -> object:
+    return unbroken(value) if type(value) is str else value  # markup stays as it is
 
 
 def _css() -> str:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from slacktide.drawing import Sheet, arranged, label, legend, panels, style
+from slacktide.for_people import percent
 from slacktide.palette import BOTH, GROUND, MUTED, NEITHER, ONLY_X, ONLY_Y, TEXT
 from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, of_panel, where
 from slacktide.reporting.over_time import policy_handles, short
@@ -205,15 +206,6 @@ def _shares(axes: Any, parts: Rows) -> None:
                 x, y, percent(part["share"]), transform=axes.transAxes, ha=across, va=up, fontsize="small",
                 fontweight="bold", bbox={"facecolor": GROUND.light, "edgecolor": "none", "pad": 1.2, "alpha": 0.85},
             )  # fmt: skip
-
-
-def percent(share: float) -> str:
-    """A share as per cent, never rounded to all or nothing: ``99.98 %``, ``< 0.01 %``."""
-    if 0.0 < share < 0.0001:
-        return "< 0.01 %"
-    if 0.9999 < share < 1.0:
-        return "> 99.99 %"
-    return f"{100.0 * share:.4g} %" if share >= 0.01 else f"{100.0 * share:.2g} %"
 
 
 def _quadrant_handles(policy: str, reference: str, most: int) -> list[Any]:

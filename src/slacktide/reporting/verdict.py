@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from slacktide.for_people import percent
 from slacktide.reporting.figure import Rows, Scene, where
-from slacktide.reporting.promises import percent
 
 SHARE_DIFFERS = 0.0005
 PENALTY_DIFFERS = 0.01

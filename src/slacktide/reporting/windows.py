@@ -7,12 +7,12 @@ from functools import partial
 from typing import Any
 
 from slacktide.drawing import Panels, Sheet, label, legend, panels, style
+from slacktide.for_people import percent
 from slacktide.model.durations import write_duration
 from slacktide.palette import GROUND, TEXT
 from slacktide.reporting.figure import Figure, Places, Rows, Scene, busy, known, limited, of_panel, where
 from slacktide.reporting.gather import WINDOWS, Member, table_of, told
 from slacktide.reporting.over_time import policy_handles
-from slacktide.reporting.promises import percent
 
 COLUMNS = ("class", "window", "length", "worst", "requests", "kept", "longest")
 """Of windows.parquet."""

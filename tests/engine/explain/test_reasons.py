@@ -229,7 +229,7 @@ def test_one_that_can_still_wait_says_how_long() -> None:
     assert not cluster.engine.run(T0 + 100).decisions
     # Bronze (0.5) ran for 100 s: entitled to 200 s, alpha 10 s, margin 10 s.
     assert Explainer(cluster.engine).reason("again", T0 + 100) == (
-        "0/1 nodes are available: 1 Insufficient cpu. preemption: may preempt in 80.0 s if still pending."
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: may preempt in 80.0s if still pending."
     )
     # What is written to the pod stays the same while only time passes.
     for later in (100, 130):
@@ -241,7 +241,7 @@ def test_one_that_can_still_wait_says_how_long() -> None:
 
 def test_one_whose_promise_cannot_break_is_given_no_number_of_seconds() -> None:
     assert until_needed(math.inf, 10.0) == "may not preempt while its promise cannot break as things stand"
-    assert until_needed(90.0, 10.0) == "may preempt in 80.0 s if still pending"
+    assert until_needed(90.0, 10.0) == "may preempt in 80.0s if still pending"
 
 
 def test_one_that_can_be_placed_nowhere_is_told_the_same_for_ever() -> None:

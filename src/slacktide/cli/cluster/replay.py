@@ -49,7 +49,7 @@ def replay(directory: Path, out: Path | None, session: int | None, as_json: bool
 
 def _text(report: Report) -> str:
     from slacktide import __version__
-    from slacktide.cli.text import count
+    from slacktide.for_people import count
 
     lines = [
         f"{count(report.decisions)} decisions with {count(report.victims)} victims, in {count(report.passes)} passes "
@@ -69,9 +69,9 @@ def _text(report: Report) -> str:
 def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) -> None:
     from dataclasses import asdict
 
-    from slacktide.cli.text import count
     from slacktide.engine.journal.record import sessions
     from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
+    from slacktide.for_people import count
 
     known = sessions(directory)
     chosen = [one for one in known if number in (None, one.number)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from slacktide.cli.text import Tone, paint, seconds, share, width_of
+from slacktide.cli.text import Tone, paint, width_of
+from slacktide.for_people import duration, share
 
 MOST_NAMES = 5
 """So many are named in a sentence."""
@@ -45,11 +46,11 @@ class Line:
 
     def cells(self) -> tuple[str, ...]:
         """For the table."""
-        slack = seconds(self.slack)
+        slack = duration(self.slack)
         shares = ["-" if one is None else share(one) for one in (self.promised, self.delivered)]
         late = str(self.lost or "-"), str(self.starving or "-")
         counts = str(self.running), str(self.waiting), str(self.preempted)
-        by = ("-",) * 3 if self.lost_by is None else tuple(seconds(one) for one in self.lost_by)
+        by = ("-",) * 3 if self.lost_by is None else tuple(duration(one) for one in self.lost_by)
         state = paint(self.state, TONES.get(self.state)) + (", given up" if self.given_up is not None else "")
         return (self.namespace, self.name, self.service, *shares, slack, state, *late, *counts, *by)
 

@@ -10,7 +10,8 @@ import click
 
 from slacktide.cli.options import AS_JSON, FILE, echo_json, key_values
 from slacktide.cli.shell.suggesting import HelpfulGroup
-from slacktide.cli.text import Tone, count, kept_text, paint, table
+from slacktide.cli.text import Tone, kept_text, paint, table
+from slacktide.for_people import count
 
 if TYPE_CHECKING:
     from slacktide.experiment.conduct import Listed
@@ -145,8 +146,9 @@ def carry_out(
 
 def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: bool) -> None:
     """The dry run."""
-    from slacktide.cli.text import seconds, table
+    from slacktide.cli.text import table
     from slacktide.experiment.expected import Expected
+    from slacktide.for_people import duration
 
     expected = Expected(store, grid)
     rows, left, to_come, unknown = [], 0.0, set(), 0
@@ -156,7 +158,7 @@ def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: 
         if not done and one.key not in to_come:
             to_come.add(one.key)
             left, unknown = left + (takes or 0.0), unknown + (takes is None)
-        about = "-" if takes is None else seconds(takes)
+        about = "-" if takes is None else duration(takes)
         state = "done" if done else "to come"
         rows.append([point.workload, point.hosts, point.policy, str(point.seed), state, about, one.key[:12]])
     head = ["workload", "hosts", "policy", "seed", "state", "takes", "key"]
@@ -164,7 +166,7 @@ def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: 
         echo_json({"runs": [dict(zip(head, row, strict=True)) for row in rows], "seconds_left": left / jobs})
         return
     click.echo(table(head, rows, left=3))
-    total = f", about {seconds(left / jobs)} with {jobs} at a time" if unknown < len(to_come) else ""
+    total = f", about {duration(left / jobs)} with {jobs} at a time" if unknown < len(to_come) else ""
     click.echo(f"\n{len(runs)} runs; {len(to_come)} to come{total}.")
     if unknown:
         click.echo(f"How long {unknown} of them take is not known before their workload is prepared.")

@@ -8,10 +8,10 @@ from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from slacktide.cli.progress import INTERVAL, Bar
-from slacktide.cli.text import seconds
 from slacktide.experiment.grid import Point
 from slacktide.experiment.run import Outcome
 from slacktide.experiment.store import Estimates, Store
+from slacktide.for_people import duration
 
 QUIET = 15.0
 """Seconds between two lines where there is no terminal."""
@@ -100,7 +100,7 @@ class Telling(Bar):
             return
         self._shown, self._reckoned, self._over = now, left is not None, last
         failed = f", {self._failed} failed" if self._failed else ""
-        rest = f"took {seconds(now - self._began)}" if last else "" if left is None else f"about {seconds(left)} left"
+        rest = f"took {duration(now - self._began)}" if last else "" if left is None else f"about {duration(left)} left"
         total = self._total + self._later.total()
         text = f"{self._done} of {'about ' if self._later else ''}{total} runs{failed}" + (f", {rest}" if rest else "")
         if self.wanted:

@@ -181,7 +181,8 @@ def _goal(targets: Words, penalty: float | None, config: Config) -> Goal:
 
 
 def _report(found: Plan, out: Path) -> None:
-    from slacktide.cli.text import share, table
+    from slacktide.cli.text import table
+    from slacktide.for_people import share
 
     rows = []
     for one in found.answers:

@@ -51,7 +51,8 @@ def validate(measured: Path, simulated: Path, accounting: Accounting, at: float 
 
 
 def _text(found: dict[str, Tested], first: Sample, second: Sample) -> str:
-    from slacktide.cli.text import count, table
+    from slacktide.cli.text import table
+    from slacktide.for_people import count
 
     head = ["class", "requests", "mean", "simulated", "difference", "deviation", "simulated", "least", "simulated",
             "t test", "rank test"]  # fmt: skip

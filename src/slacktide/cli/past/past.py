@@ -223,7 +223,7 @@ def _make(told: Story, asked: Asked) -> None:
 
 
 def _text(made: Past, out: Path) -> str:
-    from slacktide.cli.text import count
+    from slacktide.for_people import count
     from slacktide.model.durations import write_duration
     from slacktide.pasts import promises
 

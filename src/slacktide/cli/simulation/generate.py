@@ -67,7 +67,7 @@ def _described(generator: Generator) -> str:
 
 
 def _generate(generator: Generator, out: Path, words: tuple[str, ...], seed: int, as_json: bool) -> None:
-    from slacktide.cli.text import count, counted
+    from slacktide.for_people import count, counted
     from slacktide.model import DEFAULT_CLASSES
     from slacktide.results.generated import HOSTS, NETWORK, SETTINGS, WORKLOAD, save
 

@@ -11,7 +11,8 @@ import click
 
 from slacktide.cli.options import FILE, echo_json
 from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
-from slacktide.cli.text import count, counted, paragraph, seconds, share, table
+from slacktide.cli.text import paragraph, table
+from slacktide.for_people import count, counted, duration, share
 
 if TYPE_CHECKING:
     from slacktide.model import Hosts, Workload
@@ -101,7 +102,8 @@ def _of_hosts(names: list[str]) -> bool:
 
 def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
     """Requests of several instances, by kind and approach."""
-    from slacktide.cli.text import count, counted, table
+    from slacktide.cli.text import table
+    from slacktide.for_people import count, counted
 
     head = ("kind", "approach", "requests", "instances", "median", "p90", "largest", "scale events")
     rows = [
@@ -120,7 +122,7 @@ def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
 
 def _neighbours_text(counts: dict[str, int]) -> str:
     """Instances that have to do with their neighbours, and those with budgets."""
-    from slacktide.cli.text import count
+    from slacktide.for_people import count
 
     asking = ", ".join(f"{name} {count(counts[name])}" for name in ("marks", "near", "away", "spread", "preferences"))
     return (
@@ -177,7 +179,7 @@ def _workload(about: Mapping[str, Any]) -> str:
             count(one["standing"]),
             share(one["constrained"]),
             share(one["anti_affinity"]),
-            seconds(one["duration"]["p50"]) if one["duration"] else "-",
+            duration(one["duration"]["p50"]) if one["duration"] else "-",
             f"{one['demand']['cpu']['mean']:.4g}" if one["demand"].get("cpu") else "-",
         )
         for name, one in about["classes"].items()
@@ -186,7 +188,7 @@ def _workload(about: Mapping[str, Any]) -> str:
         [
             paragraph(
                 f"{counted(about['requests'], 'request')} of {counted(about['jobs'], 'job')}, admitted from "
-                f"{seconds(about['first'])} to {seconds(about['last'])} at {counted(about['instants'], 'instant')}, "
+                f"{duration(about['first'])} to {duration(about['last'])} at {counted(about['instants'], 'instant')}, "
                 f"{count(about['standing'])} of them {'before or at 0' if about['first'] < 0.0 else 'at the first'}"
             ),
             *notes(about.get("before"), about.get("in_turn", 0)),
@@ -218,9 +220,9 @@ def notes(before: Mapping[str, Any] | None, in_turn: int) -> list[str]:
 def _before(requests: int, oldest: float, lost: float) -> str:
     """That requests were there before the run, and what counts for them."""
     were = "request was" if requests == 1 else "requests were"
-    how = f"lost {seconds(lost)} by then; all else since their admission" if lost else "all time since their admission"
+    how = f"lost {duration(lost)} by then; all else since their admission" if lost else "all time since their admission"
     return paragraph(
-        f"{count(requests)} {were} there before the run, for up to {seconds(oldest)} (admissions below 0): {how} "
+        f"{count(requests)} {were} there before the run, for up to {duration(oldest)} (admissions below 0): {how} "
         "counts as running"
     )
 
@@ -247,7 +249,7 @@ def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
             capacity = columns[f"{name}:capacity"][index]
             demand = columns[f"{name}:all"][index]
             shares.append(f"{demand / capacity:.1%}" if capacity else "-")
-        rows.append((seconds(start), seconds(end), *shares))
+        rows.append((duration(start), duration(end), *shares))
     return "Demand over capacity, if nobody waited\n\n" + table(("from", "to", *resources), rows, left=0)
 
 

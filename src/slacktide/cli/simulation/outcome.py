@@ -6,8 +6,9 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slacktide.cli.text import count, counted, kept_text, paint, paragraph, seconds, share, table
+from slacktide.cli.text import kept_text, paint, paragraph, table
 from slacktide.config import Accounting, Config
+from slacktide.for_people import count, counted, duration, share
 from slacktide.metrics import ApproachSummary, Availability, ClassSummary, Unserved
 
 HEAD = (
@@ -47,7 +48,7 @@ def text(
     rows.append(
         (
             *("all", count(totals["requests"]), "", share(whole.mean), share(whole.min), ""),
-            *(count(totals["preemptions"]), seconds(wasted)),
+            *(count(totals["preemptions"]), duration(wasted)),
         )
     )
     compiling = costs["compile_seconds"]
@@ -66,7 +67,7 @@ def text(
                 f"{_instances(totals)}{count(totals['completed'])} completed; "
                 f"{counted(totals['placements'], 'placement')} and {counted(totals['operations'], 'operation')} in "
                 f"{counted(totals['passes'], 'pass', 'passes')}; "
-                f"simulated until {seconds(totals['end'])}"
+                f"simulated until {duration(totals['end'])}"
             ),
             *_resizes(totals),
             *_windows(config, totals["end"]),
@@ -160,5 +161,5 @@ def _row(one: ClassSummary, which: Accounting) -> tuple[str, ...]:
         share(got.min),
         "-" if one.requests == 0 else kept_text(kept),
         count(one.preemptions),
-        seconds(one.wasted_startup),
+        duration(one.wasted_startup),
     )

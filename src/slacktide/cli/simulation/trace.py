@@ -119,7 +119,7 @@ def _convert(
     as_json: bool,
 ) -> None:
     from slacktide import settings as settings_of
-    from slacktide.cli.text import count, counted
+    from slacktide.for_people import count, counted
     from slacktide.inputs.traces import TRACES, ClassMap, convert
     from slacktide.inputs.traces.output import FILES
     from slacktide.results import file_hashes
@@ -173,8 +173,8 @@ def results(
     import sys
 
     from slacktide import settings as settings_of
-    from slacktide.cli.text import counted
     from slacktide.experiment.published_results import as_results
+    from slacktide.for_people import counted
     from slacktide.inputs import align, read_hosts, read_workload
 
     config = settings_of.load(config_file, "published", [f"policy.name={policy}"])
@@ -211,7 +211,8 @@ def sample(workload: Path, out: Path, share: float, groups: int, seed: int, as_j
       slacktide trace sample month/workload.parquet --share 0.1 --groups 6 --seed 1 --out sample
     """
     needs("polars", "sklearn")
-    from slacktide.cli.text import count, counted, table
+    from slacktide.cli.text import table
+    from slacktide.for_people import count, counted
     from slacktide.inputs.prepare.sampling import sample as draw
     from slacktide.results import file_hashes
     from slacktide.results.directory import check_target, replaced_directory
@@ -283,7 +284,8 @@ def hosts(
       slacktide trace hosts workload.parquet hosts.parquet --capacities 1.1,1,0.7 --seed 3 --out sets
       slacktide trace hosts workload.erl hosts.erl --of hosts --out sets      parts of the hosts there are
     """
-    from slacktide.cli.text import count, table
+    from slacktide.cli.text import table
+    from slacktide.for_people import count
     from slacktide.inputs import read_hosts, write_hosts
     from slacktide.inputs.prepare import binding_resource, host_sets
     from slacktide.results import file_hashes

@@ -23,7 +23,7 @@ from slacktide.cli.simulation.preparing import (
     tell_manifest,
     write,
 )
-from slacktide.cli.text import count, counted
+from slacktide.for_people import count, counted
 
 if TYPE_CHECKING:
     from slacktide.inputs.prepare import Refusals

@@ -103,7 +103,7 @@ function draw(now = false) {
   waiting.draw(text);
   decisions.draw(text);
   detail.draw();
-  if (!model.head.span) $("status").textContent = `live, ${clockText(model.at, model.head.clock)}`;
+  if (!model.head.span) $("status").textContent = `live, ${clockText(model.at, model.head.clock)} UTC`;
   Object.assign(document.documentElement.dataset, { at: model.at, pods: model.pods.size });
 }
 
@@ -167,6 +167,19 @@ function repaint() {
   draw(true);
 }
 
+// Paper is light, canvases on it, too.
+let onScreen;
+addEventListener("beforeprint", () => {
+  onScreen = document.documentElement.dataset.theme;
+  document.documentElement.dataset.theme = "light";
+  repaint();
+});
+addEventListener("afterprint", () => {
+  if (onScreen) document.documentElement.dataset.theme = onScreen;
+  else delete document.documentElement.dataset.theme;
+  repaint();
+});
+
 function turn() {
   document.documentElement.dataset.theme = dark() ? "light" : "dark";
   try {
@@ -180,7 +193,7 @@ try {
   if (kept) document.documentElement.dataset.theme = kept;
 } catch { /* as the system has it */ }
 $("theme").textContent = dark() ? "Light" : "Dark";
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+for (const asks of ["(prefers-color-scheme: dark)", "(forced-colors: active)"]) matchMedia(asks).addEventListener("change", repaint);
 $("theme").addEventListener("click", turn);
 $("help").addEventListener("click", () => $("keys").showModal());
 $("keys-close").addEventListener("click", () => $("keys").close());

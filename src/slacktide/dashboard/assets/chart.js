@@ -3,7 +3,7 @@
 import { colour, fitted } from "./colours.js";
 import { clockText, duration } from "./format.js";
 
-const EDGE = { left: 52, right: 10, top: 10, bottom: 22 };
+const EDGE = { left: 86, right: 10, top: 10, bottom: 22 };
 
 // points: pairs of instant and seconds (null: infinite); marks: instants at which a pod was disrupted.
 export function spark(canvas, points, width, height) {

@@ -2,7 +2,7 @@
 
 import { chart } from "./chart.js";
 import { classVariable } from "./colours.js";
-import { STATE_WORD, classChip, clockText, count, duration, element, fullName, share, slackText, stateMark } from "./format.js";
+import { STATE_WORD, classChip, clockText, count, duration, element, fullName, isolated, lostText, ofSlack, percent, slackText, stateMark } from "./format.js";
 import { askJson } from "./source.js";
 
 const MOST_LINKS = 100;
@@ -26,7 +26,6 @@ export class Detail {
   open(shown) {
     this.shown = shown;
     this.asked = 0;
-    this.told = "";
     this.parts = null;
     if (!this.dialog.open) this.dialog.showModal();
     this.dialog.scrollTop = 0;
@@ -76,16 +75,17 @@ export class Detail {
       this.gone();
       return;
     }
-    const parts = this.frame(fullName(one), "facts", "chart", "happened", "pods");
+    const parts = this.frame(isolated(fullName(one)), "facts", "chart", "happened", "pods");
     const cls = model.classes.get(one.cls);
     const state = element("span", "state", "", stateMark(one.stateName), element("span", `ink-${stateMark(one.stateName).className.slice(4)}`, STATE_WORD[one.stateName]));
     pairs(parts.facts, [
       ["promise", state], ["kind", one.kind + (one.over ? ", ended" : "")],
       ["class", cls ? classChip(cls.name, classVariable(model.place(one.cls))) : "none"],
-      ["promised", one.promised === null ? "–" : share(one.promised)], ["delivered", share(one.delivered)],
+      ["promised", one.promised === null ? "–" : percent(one.promised)], ["delivered", percent(one.delivered)],
       ["slack", one.slack === null ? "no limit: as things stand the promise cannot break" : one.slack < 0 ? `${duration(-one.slack)} are to be made up` : `${duration(one.slack)} until the promise breaks if it stops now`],
       ["pods", `${one.running} running, ${one.waiting} waiting${one.late ? `, ${one.late} of these too late` : ""}`],
-      ...(one.given_up ? [["plan", `given up since ${clockText(one.given_up, model.head.clock)}: it takes free room`]] : []),
+      ...(one.lost.length ? [["time lost", lostText(one.lost, model.classes)]] : []),
+      ...(one.given_up ? [["plan", `given up by the plan of ${clockText(one.given_up, model.head.clock)}: it takes free room`]] : []),
       ["disrupted", one.preempted === 1 ? "once" : `${count(one.preempted)} times`],
     ]);
     this.chartOf(parts.chart, one);
@@ -106,50 +106,72 @@ export class Detail {
     if (!model.head.span) {
       const lines = [];
       for (const decision of model.decisions) {
-        const at = clockText(decision.at, model.head.clock);
-        for (const victim of decision.victims) if (victim.workload === one.number) lines.push(`${at}  ${victim.pod} was preempted on ${decision.node} by ${decision.pod}`);
-        if (decision.workload === one.number) lines.push(`${at}  ${decision.pod} was placed on ${decision.node}${decision.victims.length ? `, preempting ${decision.victims.length}` : ""}`);
+        for (const victim of decision.victims) if (victim.workload === one.number) lines.push([decision.at, `${victim.pod}: preempted on ${decision.node}`, decision.workload]);
+        if (decision.workload === one.number) lines.push([decision.at, `${decision.pod}: placed on ${decision.node}${decision.victims.length ? `, preempting ${decision.victims.length}` : ""}`, -1]);
       }
-      write(box, lines.slice(0, MOST_LINKS), "nothing since this page was opened");
+      this.tell(box, lines, "nothing since this page was opened");
       return;
     }
     if (this.asked === model.at) return;
     this.asked = model.at;
     const found = await askJson("history", { workloads: one.number, at: model.at, told: 1 });
     if (this.shown?.number !== one.number) return;
-    const told = found[one.number]?.told || [];
-    write(box, told.slice(-MOST_LINKS).reverse().map(([at, text]) => `${clockText(at, model.head.clock)}  ${text}`), "nothing");
+    this.tell(box, (found[one.number]?.told || []).reverse(), "nothing");
   }
 
   draw_pod() {
     const { model, shown } = this;
     const pod = model.pods.get(shown.number);
     const title = shown.namespace ? `${shown.namespace}/${shown.name}` : shown.name;
-    const parts = this.frame(`Pod ${title}`, "facts", "story", "owner");
+    const parts = this.frame(`Pod ${isolated(title)}`, "facts", "story", "owner");
     const owner = pod && model.workloads.get(pod.workload);
     const facts = pod ? [["now", this.where(pod)]] : [["now", "deleted"]];
     if (pod?.reason) facts.push(["why it waits", pod.reason]);
+    const cost = model.head.span ? null : model.decisions.find((one) => one.victims.some((victim) => victim.pod === title));
+    const whose = cost && model.workloads.get(cost.workload);
+    if (whose) facts.push(["made room for", link(this.naming(whose), () => this.workload(whose))]);
     if (pod && model.asks && pod.node >= 0) facts.push([`for ${model.asks}`, model.free.has(pod.number) ? "could make room" : "stays"]);
     pairs(parts.facts, facts);
-    links(parts.owner, owner ? [owner] : [], (one) => `${one.kind} ${fullName(one)} – ${STATE_WORD[one.stateName]}, ${slackText(one.slack)} of slack`, this.workload, "not known");
+    links(parts.owner, owner ? [owner] : [], (one) => `${one.kind} ${fullName(one)} – ${STATE_WORD[one.stateName]}, ${ofSlack(one.slack)}`, this.workload, "not known");
     this.story(parts.story);
   }
 
   async story(box) {
     const { shown, model } = this;
     const at = model.head.span ? model.at : Math.floor(performance.now() / 2000);
-    if (this.asked === at && this.told) return;
+    if (this.asked === at) return;
     this.asked = at;
+    let found;
     try {
       const query = { namespace: shown.namespace, name: shown.name };
       if (model.head.span) query.at = model.at;
-      const found = await askJson("explain", query);
-      this.told = found.text;
+      found = await askJson("explain", query);
     } catch (error) {
-      this.told = error.message;
+      found = { text: error.message };
     }
-    if (this.shown === shown) box.textContent = this.told;
+    if (this.shown !== shown) return;
+    if (found.told) this.tell(box, found.told.reverse(), "nothing yet");
+    else box.textContent = found.text;
   }
+
+  // What happened, the latest first: a line each, with a link to the workload for whose sake it was.
+  tell(box, told, none) {
+    const { model } = this;
+    box.className = "story";
+    const key = JSON.stringify(told);
+    if (box.dataset.key === key) return;
+    box.dataset.key = key;
+    box.replaceChildren(...told.slice(0, MOST_LINKS).map(([at, text, by]) => {
+      const line = element("p", "", `${clockText(at, model.head.clock)}  ${text}`);
+      const whose = model.workloads.get(by);
+      if (whose) line.append(", for ", link(this.naming(whose), () => this.workload(whose)));
+      return line;
+    }));
+    if (!told.length) box.textContent = none;
+    if (told.length > MOST_LINKS) box.append(element("p", "muted", `and ${count(told.length - MOST_LINKS)} more before`));
+  }
+
+  naming = (one) => `${isolated(fullName(one))} (${this.model.classes.get(one.cls)?.name || "no class"})`;
 
   draw_node() {
     const { model } = this;
@@ -158,9 +180,9 @@ export class Detail {
       this.gone();
       return;
     }
-    const parts = this.frame(`Node ${node.name}`, "facts", "pods");
+    const parts = this.frame(`Node ${isolated(node.name)}`, "facts", "pods");
     pairs(parts.facts, [
-      ["taken", node.used === null ? "not known" : share(node.used)], ["takes pods", node.up ? "yes" : "no"],
+      ["taken", node.used === null ? "not known" : percent(node.used)], ["takes pods", node.up ? "yes" : "no"],
       ["pods of others", count(node.others)],
     ]);
     const slack = (pod) => model.workloads.get(pod.workload)?.slack ?? Infinity;
@@ -168,7 +190,7 @@ export class Detail {
     links(parts.pods, pods, (pod) => {
       const owner = model.workloads.get(pod.workload);
       const goes = model.asks ? (model.free.has(pod.number) ? ", could make room" : ", stays") : "";
-      return `${fullName(pod)} – ${owner ? `${model.classes.get(owner.cls)?.name}, ${slackText(owner.slack)} of slack` : "no class"}${goes}`;
+      return `${fullName(pod)} – ${owner ? `${model.classes.get(owner.cls)?.name}, ${ofSlack(owner.slack)}` : "no class"}${goes}`;
     }, this.pod, "no pods of this scheduler");
   }
 
@@ -186,7 +208,7 @@ export class Detail {
   }
 }
 
-const HEADS = { chart: "Slack over time", happened: "History, the latest first", pods: "Pods", story: "History", owner: "Workload" };
+const HEADS = { chart: "Slack over time", happened: "History, the latest first", pods: "Pods", story: "History, the latest first", owner: "Workload" };
 
 function pairs(box, list) {
   const made = element("dl", "pairs");
@@ -204,18 +226,16 @@ function links(box, items, text, open, none) {
   box.dataset.key = key;
   const made = element("div", "links");
   words.forEach((line, place) => {
-    const button = element("button", "", line);
-    button.type = "button";
-    button.addEventListener("click", () => open(items[place]));
-    made.append(button);
+    made.append(link(line, () => open(items[place])));
   });
   if (!items.length) made.append(element("p", "muted", none));
   if (items.length > MOST_LINKS) made.append(element("p", "muted", `and ${count(items.length - MOST_LINKS)} more`));
   box.replaceChildren(made);
 }
 
-function write(box, lines, none) {
-  const text = lines.join("\n") || none;
-  box.className = "story";
-  if (box.textContent !== text) box.textContent = text;
+function link(text, open) {
+  const button = element("button", "link", text);
+  button.type = "button";
+  button.addEventListener("click", open);
+  return button;
 }

@@ -2,17 +2,17 @@
 
 import { classVariable } from "./colours.js";
 import { spark } from "./chart.js";
-import { STATE_CLASS, STATE_WORD, classChip, clockText, count, duration, element, fullName, plural, share, slackText, stateMark } from "./format.js";
+import { STATE_CLASS, STATE_WORD, byName, classChip, clockText, count, duration, element, fullName, isolated, lostText, lostTo, ofSlack, percent, plural, slackText, stateMark } from "./format.js";
 import { VirtualList } from "./vlist.js";
 
 const URGENCY = { Missed: 0, AtRisk: 1, Kept: 2, Unknown: 3 };
 const slackOf = (one) => (one.slack === null ? Infinity : one.slack);
-const byName = (a, b) => (a.words < b.words ? -1 : a.words > b.words ? 1 : 0);
+// Of equal ones who came first is first: a key of each name, as that order needs it, takes time.
 const ORDERS = {
-  urgent: (a, b) => Number(a.over) - Number(b.over) || URGENCY[a.stateName] - URGENCY[b.stateName] || Number(!a.waiting) - Number(!b.waiting) || slackOf(a) - slackOf(b) || byName(a, b),
-  slack: (a, b) => Number(a.over) - Number(b.over) || slackOf(a) - slackOf(b) || byName(a, b),
-  delivered: (a, b) => (a.delivered ?? 2) - (b.delivered ?? 2) || byName(a, b),
-  preempted: (a, b) => b.preempted - a.preempted || byName(a, b),
+  urgent: (a, b) => Number(a.over) - Number(b.over) || URGENCY[a.stateName] - URGENCY[b.stateName] || Number(!a.waiting) - Number(!b.waiting) || slackOf(a) - slackOf(b) || a.number - b.number,
+  slack: (a, b) => Number(a.over) - Number(b.over) || slackOf(a) - slackOf(b) || a.number - b.number,
+  delivered: (a, b) => (a.delivered ?? 2) - (b.delivered ?? 2) || a.number - b.number,
+  preempted: (a, b) => b.preempted - a.preempted || a.number - b.number,
   name: byName,
 };
 
@@ -23,6 +23,7 @@ const put = (node, text) => {
 export class WorkloadList {
   constructor(model, open, pastOf) {
     Object.assign(this, { model, pastOf });
+    this.panel = document.getElementById("workloads");
     this.show = document.getElementById("show");
     this.sort = document.getElementById("sort");
     this.count = document.getElementById("count-workloads");
@@ -34,23 +35,35 @@ export class WorkloadList {
     }).observe(column);
     this.list = new VirtualList(document.getElementById("list-workloads"), 38, {
       make, fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
-      label: (one) => `${fullName(one)}, ${STATE_WORD[one.stateName]}${one.given_up ? ", given up by the plan" : ""}, ${slackText(one.slack)} of slack`,
-      empty: () => "No workload here. Try another filter or search.",
+      label: (one) => this.spoken(one), empty: () => (this.text ? noMatch(this.text) : "No workload here. Try another filter."),
     });
 
     function make() {
       const row = element("div", "workload-row");
       const state = element("span", "state");
-      for (let i = 0; i < 8; i += 1) row.append(element("span", i === 2 || i === 3 || i === 4 || i > 5 ? "n" : ""));
+      row.append(element("bdi"));
+      for (let i = 1; i < 9; i += 1) row.append(element("span", i === 2 || i === 3 || i === 4 || i === 6 || i === 7 ? "n" : ""));
       row.prepend(state);
       row.children[6].append(document.createElement("canvas"));
       return row;
     }
   }
 
+  spoken(one) {
+    const parts = [fullName(one), `class ${this.model.classes.get(one.cls)?.name || "none"}`];
+    if (one.promised !== null) parts.push(`promised ${percent(one.promised)}`);
+    parts.push(`delivered ${one.delivered === null ? "not known" : percent(one.delivered)}`, STATE_WORD[one.stateName]);
+    if (one.given_up) parts.push("given up by the plan");
+    parts.push(one.over ? "ended" : ofSlack(one.slack).replace("-", "minus "));
+    if (one.lost.length) parts.push(`lost ${lostText(one.lost, this.model.classes)}`);
+    return parts.join(", ");
+  }
+
   draw(text) {
     const { model } = this;
+    this.text = text;
     const wanted = this.show.value;
+    this.panel.classList.toggle("lost", [...model.classes.values()].some((one) => one.lost.length));
     if (this.workloadSet !== model.workloadSet) {
       this.workloadSet = model.workloadSet;
       this.ordered = [...model.workloads.values()];
@@ -63,7 +76,7 @@ export class WorkloadList {
   }
 
   fill(row, one) {
-    const [state, name, cls, promised, delivered, slack, past, pods, disrupted] = row.children;
+    const [state, name, cls, promised, delivered, slack, past, pods, disrupted, lost] = row.children;
     const word = one.given_up ? "given up" : STATE_WORD[one.stateName];
     if (state.dataset.state !== one.stateName || state.dataset.word !== word) {
       state.dataset.state = one.stateName;
@@ -75,13 +88,15 @@ export class WorkloadList {
     name.title = `${one.kind} ${fullName(one)}${one.over ? ", ended" : ""}`;
     name.classList.toggle("over", one.over);
     chipOf(cls, this.model, one.cls);
-    put(promised, one.promised === null ? "–" : share(one.promised));
-    put(delivered, share(one.delivered));
+    put(promised, one.promised === null ? "–" : percent(one.promised));
+    put(delivered, percent(one.delivered));
     put(slack, one.over ? "ended" : slackText(one.slack));
     slack.classList.toggle("ink-missed", one.slack !== null && one.slack < 0 && !one.over);
     put(pods, one.over ? "" : `${count(one.running)}/${count(one.running + one.waiting)}`);
     pods.title = `${one.running} of ${one.running + one.waiting} are ready`;
     put(disrupted, one.preempted ? count(one.preempted) : "–");
+    put(lost, one.lost.length ? `${lostTo(one.lost[0][0], this.model.classes)} ${duration(one.lost[0][1])}` : "");
+    lost.title = lostText(one.lost, this.model.classes);
     if (this.wide) spark(past.firstChild, this.pastOf(one), this.wide, 24);
   }
 }
@@ -94,7 +109,7 @@ export class WaitingList {
     this.list = new VirtualList(document.getElementById("list-waiting"), 94, {
       make: () => two("why"), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.key,
       open: (one) => (one.owner ? workload(one.owner) : pod(one.pod)),
-      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => "No pending pods.",
+      label: (one) => `${this.title(one)}: ${one.pod.reason || "waits"}`, empty: () => (this.text ? noMatch(this.text) : "No pending pods."),
     });
   }
 
@@ -102,6 +117,7 @@ export class WaitingList {
 
   draw(text) {
     const { model } = this;
+    this.text = text;
     const groups = new Map();
     let many = 0;
     for (const pod of model.waiting.values()) {
@@ -132,9 +148,9 @@ export class WaitingList {
     put(name, this.title(one));
     chipOf(chip, model, owner ? owner.cls : -1);
     const waited = pod.since === null ? "" : `waits ${duration(Math.max(0, model.at - pod.since))}`;
-    put(right, owner && owner.slack !== null ? `${waited}, ${slackText(owner.slack)} of slack` : waited);
-    put(row.lastChild, pod.reason || (owner ? `a pod of ${owner.kind} ${fullName(owner)}` : ""));
-    row.lastChild.title = pod.reason;
+    put(right, owner && owner.slack !== null ? `slack ${slackText(owner.slack)}, ${waited}` : waited);
+    put(row.children[1], pod.reason || (owner ? `a pod of ${owner.kind} ${isolated(fullName(owner))}` : ""));
+    row.children[1].title = pod.reason;
   }
 }
 
@@ -146,12 +162,13 @@ export class DecisionList {
     this.list = new VirtualList(document.getElementById("list-decisions"), 56, {
       make: () => two(), fill: (row, one) => this.fill(row, one), keyOf: (one) => one.number, open,
       label: (one) => `${one.pod} placed on ${one.node}${one.victims.length ? `, preempting ${one.victims.length}` : ""}`,
-      empty: () => "Nothing was decided yet.",
+      empty: () => (this.text ? noMatch(this.text) : this.costly.checked ? "Nobody made room." : "Nothing was decided yet."),
     });
   }
 
   draw(text) {
     const wanted = this.costly.checked;
+    this.text = text;
     const found = this.model.decisions.filter((one) => (!wanted || one.victims.length)
       && (!text || `${one.pod} ${one.node} ${one.victims.map((victim) => victim.pod).join(" ")}`.toLowerCase().includes(text)));
     this.count.textContent = count(found.length);
@@ -164,22 +181,24 @@ export class DecisionList {
     mark.className = "sr";
     put(name, one.pod);
     chipOf(chip, model, one.cls);
-    put(right, `${one.node}  ${clockText(one.at, model.head.clock)}`);
-    const below = row.lastChild;
+    put(right, `${clockText(one.at, model.head.clock)}  ${isolated(one.node)}`);
+    const below = row.children[1];
     if (!one.victims.length) {
       below.classList.remove("cost");
-      put(below, `the node had room; ${slackText(one.slack)} of slack`);
+      put(below, `the node had room; ${ofSlack(one.slack)}`);
       return;
     }
-    const who = one.victims.slice(0, 3).map((victim) => `${victim.pod} (${model.classes.get(victim.cls)?.name || "no class"}, ${slackText(victim.slack)})`);
+    const who = one.victims.slice(0, 3).map((victim) => `${isolated(victim.pod)} (${model.classes.get(victim.cls)?.name || "no class"}, ${slackText(victim.slack)})`);
     const more = one.victims.length > 3 ? ` and ${one.victims.length - 3} more` : "";
-    put(below, `had ${slackText(one.slack)}; preempted: ${who.join(", ")}${more}`);
+    put(below, `had ${ofSlack(one.slack)}; preempted: ${who.join(", ")}${more}`);
     below.title = below.textContent;
   }
 }
 
+const noMatch = (text) => `Nothing here matches “${text}”.`;
+
 function two(below = "") {
-  const top = element("div", "a", "", element("span", "dot"), element("span", "name"), element("span"), element("span", "right"));
+  const top = element("div", "a", "", element("span", "dot"), element("bdi", "name"), element("span"), element("span", "right"));
   return element("div", "two", "", top, element("span", `b ${below}`.trim()));
 }
 

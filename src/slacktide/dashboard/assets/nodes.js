@@ -1,13 +1,16 @@
 // Nodes as tiles, their pods as cells, on one canvas: what runs where, and who could make room.
 
 import { classInk, classVariable, colour, fitted } from "./colours.js";
-import { STATE_CLASS, STATE_WORD, count, element, plural, share } from "./format.js";
+import { STATE_CLASS, STATE_WORD, byName, count, element, percent, plural } from "./format.js";
 
 const LEAST = 9;
 const MOST = 96;
 const GAP = 2;
-const NAMES = new Intl.Collator("en", { numeric: true });
+const WORST = ["missed", "at-risk-fill", "unknown", "kept-fill"];
+const FILL = { kept: "kept-fill", "at-risk": "at-risk-fill" };
 const CELLS_FROM = 15; // tiles at least so wide show each pod
+
+const fillOf = (state) => FILL[STATE_CLASS[state]] || STATE_CLASS[state];
 
 export class Nodes {
   constructor(model, open) {
@@ -43,12 +46,15 @@ export class Nodes {
     const { model } = this;
     if (text !== this.text) model.touched.all = true;
     this.text = text;
+    this.inOrder();
     const { touched } = model;
     const legendOf = `${this.mode} ${model.classes.size} ${model.asks}`;
     if (this.legendOf !== legendOf) {
       this.legendOf = legendOf;
       this.explain();
     }
+    const found = text ? this.order.filter((number) => model.nodes.get(number).name.toLowerCase().includes(text)).length : this.order.length;
+    this.count.textContent = text ? `${count(found)} of ${count(this.order.length)}` : count(found);
     if (touched.all) this.layout();
     else for (const number of touched.nodes) this.tile(number);
     touched.nodes.clear();
@@ -60,14 +66,12 @@ export class Nodes {
     const { model } = this;
     if (this.nodeSet === model.nodeSet) return;
     this.nodeSet = model.nodeSet;
-    this.order = [...model.nodes.values()].sort((a, b) => NAMES.compare(a.name, b.name)).map((one) => one.number);
+    this.order = [...model.nodes.values()].sort(byName).map((one) => one.number);
     this.place = new Map(this.order.map((number, place) => [number, place]));
-    this.count.textContent = count(this.order.length);
   }
 
   layout() {
     const { box } = this;
-    this.inOrder();
     const style = getComputedStyle(box);
     const width = box.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight);
     const height = box.clientHeight - 16;
@@ -82,6 +86,7 @@ export class Nodes {
     this.canvas.style.height = `${Math.max(1, rows * size)}px`;
     this.drawn = fitted(this.canvas, width, Math.max(1, rows * size));
     for (const number of this.order) this.tile(number);
+    if (this.chosen < 0) this.said.textContent = `Each tile is a node, ${size >= CELLS_FROM ? "each cell in it a pod" : this.mode === "state" ? "in the colour of its worst pod" : "each stripe in it pods of a colour"}.`;
   }
 
   // Colours of the pods of a node, in an order that stays while they stay.
@@ -99,7 +104,7 @@ export class Nodes {
   paint(pod, owner) {
     if (this.mode === "class") return owner ? classInk(this.model.place(owner.cls)) : "unknown";
     if (this.mode === "goes") return this.model.free.has(pod.number) ? "policy-2" : "grid";
-    return owner ? STATE_CLASS[owner.stateName] : "unknown";
+    return owner ? fillOf(owner.stateName) : "unknown";
   }
 
   tile(number) {
@@ -116,7 +121,7 @@ export class Nodes {
     drawn.fillRect(x, y, side, side);
     const paints = this.paints(number);
     if (size >= CELLS_FROM) this.cells(x, y, side, paints);
-    else this.stripes(x, y, side, paints);
+    else this.stripes(x, y, side, this.mode === "state" ? [WORST.find((one) => paints.includes(one)) || "panel"] : paints);
     drawn.strokeStyle = colour(node.up ? "axis" : "missed");
     drawn.lineWidth = place === this.chosen ? 3 : 1;
     if (place === this.chosen) drawn.strokeStyle = colour("link");
@@ -135,7 +140,7 @@ export class Nodes {
     });
   }
 
-  // Too small for cells: stripes as high as the share of pods that have the colour.
+  // Too small for cells: stripes as high as the share of pods that have the colour; of promises the worst alone.
   stripes(x, y, side, paints) {
     const { drawn } = this;
     let from = 0;
@@ -163,7 +168,7 @@ export class Nodes {
       const words = model.asks ? [entry("var(--policy-2)", `could make room ${whom}`), entry("var(--grid)", "stays: its promise, its protection or its rank says so")] : [element("li", "", model.head.source === "simulation" ? "A simulation does not write down who could make room." : "By now nobody waits for whom others would have to make room.")];
       this.legend.replaceChildren(...words);
     } else {
-      this.legend.replaceChildren(...model.head.states.map((state) => entry(`var(--${STATE_CLASS[state]})`, STATE_WORD[state])));
+      this.legend.replaceChildren(...model.head.states.map((state) => entry(`var(--${fillOf(state)})`, STATE_WORD[state])));
     }
   }
 
@@ -177,7 +182,7 @@ export class Nodes {
       tally.set(name, (tally.get(name) || 0) + 1);
     }
     const what = [...tally].map(([name, many]) => `${many} ${name}`).join(", ") || "no pods of this scheduler";
-    const used = node.used === null ? "" : `, ${share(node.used)} taken`;
+    const used = node.used === null ? "" : `, ${percent(node.used)} taken`;
     const others = node.others ? `, ${plural(node.others, "pod")} of others` : "";
     return `${node.name}: ${what}${others}${used}${node.up ? "" : ", takes no pods"}`;
   }

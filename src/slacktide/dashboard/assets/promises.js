@@ -1,9 +1,9 @@
 // The answer first: how many promises are kept, by class, and what is left of each class's budget.
 
 import { classVariable } from "./colours.js";
-import { STATE_CLASS, STATE_WORD, count, element, plural, share, stateMark } from "./format.js";
+import { NO_BREAK, STATE_CLASS, STATE_WORD, count, element, lostText, percent, plural, stateMark } from "./format.js";
 
-const SHOWN = ["Kept", "AtRisk", "Missed", "Unknown"];
+const SHOWN = ["Missed", "AtRisk", "Kept", "Unknown"]; // the worst first
 
 export class Promises {
   constructor(model) {
@@ -69,15 +69,14 @@ export class Promises {
     const fill = element("i");
     const made = {
       box, parts, tallies, fill,
-      name: element("strong"), promise: element("span", "muted"), left: element("span", "n"), waits: element("span"),
+      name: element("strong"), promise: element("span", "muted"), left: element("span", "n"), waits: element("p", "muted"), lost: element("p", "ink-missed"),
     };
     const meter = element("div", "meter", "", fill);
     meter.setAttribute("aria-hidden", "true");
     box.append(
       element("div", "line", "", made.name, made.promise), bar, element("div", "tally", "", ...tallies),
-      element("div", "budget", "", meter, made.left), made.waits,
+      element("div", "budget", "", meter, made.left), made.waits, made.lost,
     );
-    made.waits.className = "muted";
     return made;
   }
 
@@ -86,7 +85,7 @@ export class Promises {
     const total = one.counts.reduce((sum, value) => sum + value, 0);
     card.box.style.setProperty("--ink", classVariable(this.model.place(one.number)));
     card.name.textContent = one.name;
-    card.promise.textContent = `promised ${share(one.promised)}`;
+    card.promise.textContent = `promised ${percent(one.promised)}`;
     SHOWN.forEach((state, place) => {
       const value = one.counts[states.indexOf(state)] || 0;
       card.parts[place].style.flex = `${value} 0 ${value ? "3px" : "0"}`;
@@ -96,13 +95,16 @@ export class Promises {
     });
     const known = one.left !== null && total > 0;
     const left = known ? Math.max(0, Math.min(1, one.left)) : 0;
-    card.fill.style.width = `${left * 100}%`;
+    const overdrawn = known && one.left < 0;
+    card.fill.style.width = `${overdrawn ? 100 : left * 100}%`;
     card.fill.className = left > 0.5 ? "fill-kept" : left > 0.1 ? "fill-at-risk" : "fill-missed";
+    card.left.classList.toggle("ink-missed", overdrawn);
     card.left.textContent = known ? budget(one) : "no budget used yet";
     const said = [];
     if (one.waiting) said.push(`${plural(one.waiting, "pod")} ${one.waiting === 1 ? "waits" : "wait"}`);
     if (one.preempted) said.push(`disrupted ${plural(one.preempted, "time")}`);
     card.waits.textContent = said.join(", ") || "nobody waits";
+    card.lost.textContent = one.lost.length ? `those who missed lost ${lostText(one.lost, this.model.classes)}` : "";
   }
 
   remark() {
@@ -118,7 +120,7 @@ export class Promises {
 
 function budget(one) {
   if (one.promised >= 1) return one.left >= 1 ? "nothing lost" : "no loss allowed, and some lost";
-  if (one.left >= 0) return `${share(one.left)} of the budget left`;
+  if (one.left >= 0) return `${percent(one.left)} of the budget left`;
   const used = 1 - one.left;
-  return used < 1.995 ? `budget overdrawn by ${Math.round((used - 1) * 100)} %` : `${count(Math.round(used))} times the budget lost`;
+  return used < 1.995 ? `budget overdrawn by ${Math.round((used - 1) * 100)}${NO_BREAK}%` : `${count(Math.round(used))} times the budget lost`;
 }

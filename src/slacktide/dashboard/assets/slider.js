@@ -16,7 +16,7 @@ export class Slider {
     this.button = document.getElementById("play");
     this.speed = document.getElementById("speed");
     this.marks = document.getElementById("marks");
-    this.input.addEventListener("input", () => this.go(this.from + (this.input.value / STEPS) * (this.to - this.from)));
+    this.input.addEventListener("input", () => this.jump(this.from + (this.input.value / STEPS) * (this.to - this.from)));
     this.button.addEventListener("click", () => this.toggle());
     new ResizeObserver(() => this.mark()).observe(this.box);
   }
@@ -33,6 +33,23 @@ export class Slider {
   say() {
     this.now.textContent = clockText(this.at, this.model.head.clock);
     this.input.setAttribute("aria-valuetext", this.now.textContent);
+  }
+
+  // By hand: what plays goes on from there.
+  jump(at) {
+    this.go(at);
+    this.since = performance.now();
+    this.begun = this.at;
+  }
+
+  // Where it is by the clock on the wall, however long answers take.
+  tick() {
+    if (this.asking) return;
+    const now = performance.now();
+    this.begun += ((now - this.since) / 1000) * Number(this.speed.value);
+    this.since = now;
+    this.go(this.begun);
+    if (this.at >= this.to) this.toggle();
   }
 
   async go(at) {
@@ -57,12 +74,9 @@ export class Slider {
       clearInterval(this.playing);
       this.playing = null;
     } else {
-      if (this.at >= this.to) this.at = this.from;
-      this.playing = setInterval(() => {
-        if (this.asking) return;
-        this.go(this.at + (TICK / 1000) * Number(this.speed.value));
-        if (this.at >= this.to) this.toggle();
-      }, TICK);
+      this.begun = this.at >= this.to ? this.from : this.at;
+      this.since = performance.now();
+      this.playing = setInterval(() => this.tick(), TICK);
     }
     this.button.textContent = this.playing ? "❚❚" : "▶";
     this.button.setAttribute("aria-label", this.playing ? "Stop" : "Play");

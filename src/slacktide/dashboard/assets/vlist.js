@@ -1,5 +1,7 @@
 // A list of any length of which only what is seen is in the document; arrows, Page Up and Down, Home, End and Enter.
 
+const PRINTED = 60; // rows of a list on paper, the first
+
 export class VirtualList {
   // make(): an element for a row; fill(row, item): puts an item into it; keyOf(item); open(item).
   constructor(box, height, { make, fill, keyOf, open, label, empty }) {
@@ -29,6 +31,12 @@ export class VirtualList {
         this.open(this.items[this.chosen]);
       }
     });
+    for (const [event, many] of [["beforeprint", PRINTED], ["afterprint", 0]]) {
+      addEventListener(event, () => {
+        this.printed = many;
+        this.draw();
+      });
+    }
     new ResizeObserver(() => {
       this.look();
       this.version += 1;
@@ -71,11 +79,11 @@ export class VirtualList {
     if (this.long !== items.length) {
       this.long = items.length;
       this.spacer.style.height = `${items.length * height}px`;
-      this.nothing.textContent = items.length ? "" : this.empty();
       this.nothing.hidden = items.length > 0;
     }
-    const first = Math.max(0, Math.floor(top / height) - 2);
-    const last = Math.min(items.length, Math.ceil((top + this.high) / height) + 2);
+    if (!items.length) this.nothing.textContent = this.empty();
+    const first = this.printed ? 0 : Math.max(0, Math.floor(top / height) - 2);
+    const last = Math.min(items.length, this.printed || Math.ceil((top + this.high) / height) + 2);
     this.pool(last - first);
     const { rows } = this;
     for (const row of rows) row.seen = false;
@@ -97,7 +105,14 @@ export class VirtualList {
       made.setAttribute("role", "option");
       made.style.height = `${this.height}px`;
       made.id = `${this.box.id}-${this.rows.length}`;
-      this.rows.push({ box: made, at: -1, item: null, version: -1, chosen: null, seen: false });
+      // Spoken is a sentence in place of the cells, of which the screen shows as many as have room.
+      for (const cell of made.children) cell.setAttribute("aria-hidden", "true");
+      const spoken = document.createElement("span");
+      spoken.id = `${made.id}-spoken`;
+      spoken.hidden = true;
+      made.setAttribute("aria-labelledby", spoken.id);
+      made.append(spoken);
+      this.rows.push({ box: made, spoken, at: -1, item: null, version: -1, chosen: null, seen: false });
       this.version += 1;
       this.box.append(made);
     }
@@ -121,7 +136,7 @@ export class VirtualList {
     Object.assign(row, { item, version: this.version });
     row.box.setAttribute("aria-posinset", at + 1);
     row.box.setAttribute("aria-setsize", this.items.length);
-    row.box.setAttribute("aria-label", this.label(item));
+    row.spoken.textContent = this.label(item);
     this.fill(row.box, item);
   }
 

@@ -22,6 +22,7 @@ from slacktide.engine.explain.feasibility import Looker, Obstacles, rule_text
 from slacktide.engine.explain.preemption import classify
 from slacktide.engine.ledger import lateness
 from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.for_people import duration
 from slacktide.kernels.drive import apply_plan
 from slacktide.kernels.place import preemption_obstacles
 from slacktide.kernels.queue.lateness import LOST, NOT_LATE
@@ -213,8 +214,8 @@ class Explainer:
         return until_needed(slack, margin), until_needed(slack, margin, LATER), slack - margin
 
 
-def until_needed(slack: float, margin: float, when: str = "in {:.1f} s") -> str:
+def until_needed(slack: float, margin: float, when: str = "in {}") -> str:
     """When one may preempt that does so only where it must; both in seconds. ``when`` shows the number."""
     if isinf(slack):
         return "may not preempt while its promise cannot break as things stand"
-    return f"may preempt {when.format(slack - margin)} if still pending"
+    return f"may preempt {when.format(duration(slack - margin))} if still pending"

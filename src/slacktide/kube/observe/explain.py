@@ -12,6 +12,7 @@ from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refu
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.slo_status import slo_status
+from slacktide.for_people import slack_text
 from slacktide.kube.client.timestamps import rfc3339, whole_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -187,11 +188,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and value in (float("inf"), float("-inf")):
         return None
     return value
-
-
-def slack_text(slack: float | None) -> str:
-    """Slack for people; None is infinite."""
-    return "unlimited slack" if slack is None else f"{slack:.1f} s of slack"
 
 
 def beyond_a_start(slack: float | None) -> str:
