@@ -10,6 +10,8 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "simulate": "api.simulating",
+    "Simulation": "api.stepping",
+    "State": "api.stepping",
     "Result": "api.result",
     "plot": "api.result",
     "generate": "api.sources",

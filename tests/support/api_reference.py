@@ -16,7 +16,7 @@ WIDTH = 110
 FUNCTIONS: dict[str, Any] = {
     name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "past")
 }
-CLASSES = ("Generated", "Result", "Experiment", "CapacityPlan", "Past")
+CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "CapacityPlan", "Past")
 
 
 def signature(name: str, function: Any, *, method: bool = False) -> str:
@@ -73,7 +73,11 @@ def reference() -> str:
     parts = [entry(f"st.{name}", signature(f"st.{name}", one), one) for name, one in FUNCTIONS.items()]
     for name in CLASSES:
         kind = getattr(st, name)
-        head = signature(f"st.{name}", kind.__init__, method=True) if name == "Experiment" else f"class st.{name}"
+        head = (
+            signature(f"st.{name}", kind.__init__, method=True)
+            if name in ("Experiment", "Simulation")
+            else f"class st.{name}"
+        )
         parts.append(
             entry(f"st.{name}", head, kind).removesuffix("```\n") + "\n" + "\n\n".join(members(kind)) + "\n```\n"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, SupportsIndex
 
 from slacktide.api.configuring import (
@@ -20,11 +20,12 @@ from slacktide.api.configuring import (
 )
 from slacktide.api.progress import of_run
 from slacktide.api.result import Result
-from slacktide.api.sources import Origin, Source, classes_of, inputs_of, warn_of_other_inputs
-from slacktide.config import PresetName
+from slacktide.api.sources import Columns, Origin, Source, classes_of, inputs_of, warn_of_other_inputs
+from slacktide.config import Config, PresetName
 from slacktide.errors import ConfigError
 from slacktide.experiment.run_folder import Asked, finished
 from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
+from slacktide.model import Hosts, Workload
 from slacktide.model.window import EPOCH
 from slacktide.sim.observing import SHORTEST
 
@@ -42,7 +43,7 @@ def simulate(
     group_by: GroupBy | None = None,
     kind: Kind | None = None,
     approach: Approach | None = None,
-    columns: str | os.PathLike[str] | Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     intervals: Duration | None = 600.0,
     events: bool = True,
     passes: bool = True,
@@ -69,18 +70,52 @@ def simulate(
     Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
     your own that breaks its contract.
     """
-    events, passes = switch("simulate: events", events), switch("simulate: passes", passes)
-    if policy is not None:
-        only_once("simulate", "policy", "policy.name", settings)
-    step = seconds("intervals", intervals)
-    if step is not None and step < SHORTEST:
-        raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
-    named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-    settings, network = without_network(settings)
-    chosen = configured("simulate", preset, config, settings, named)
-    chosen, own = with_policy(chosen, policy)
-    chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
+    asked = {"intervals": intervals, "events": events, "passes": passes}
     grouping = grouping_of(group_by, kind, approach, config)
+    named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
+    job = job_of("simulate", (workload, hosts, columns), policy, named, preset, config, grouping, asked, settings)
+    with of_run(progress) as tell:
+        done = finished(
+            job.workload, job.hosts, job.config, job.asked, grouping=job.grouping, own=job.own, progress=tell
+        )
+    return Result(done, job.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A simulation before it begins; ``own`` is a policy that is not given by name."""
+
+    workload: Workload
+    hosts: Hosts
+    config: Config
+    asked: Asked
+    grouping: dict[str, str] | None
+    own: object
+    origin: Origin
+
+
+def job_of(
+    where: str,
+    inputs: tuple[Source, Source | None, Columns | None],
+    policy: PolicyChoice | None,
+    named: Mapping[str, object],
+    preset: PresetName | None,
+    config: str | os.PathLike[str] | None,
+    grouping: dict[str, str] | None,
+    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Job:
+    """What :func:`simulate` and :class:`Simulation` are given, ``where`` being one of the two, read and checked."""
+    workload, hosts, columns = inputs
+    events, passes = (switch(f"{where}: {name}", asked[name]) for name in ("events", "passes"))
+    if policy is not None:
+        only_once(where, "policy", "policy.name", settings)
+    step = seconds("intervals", asked["intervals"])
+    if step is not None and step < SHORTEST:
+        raise ConfigError(f"intervals: found {asked['intervals']!r}, expected {SHORTEST:g} seconds or more, or None")
+    settings, network = without_network(settings)
+    chosen, own = with_policy(configured(where, preset, config, settings, named), policy)
+    chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
     origin = Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
     warn_of_other_inputs(config, origin)
@@ -89,7 +124,4 @@ def simulate(
     origin.network = machines.network
     if epoch and chosen.simulation.epoch == EPOCH:
         chosen = replace(chosen, simulation=replace(chosen.simulation, epoch=epoch))
-    asked = Asked(passes=passes, events=events, intervals=step)
-    with of_run(progress) as tell:
-        done = finished(requests, machines, chosen, asked, grouping=grouping, own=own, progress=tell)
-    return Result(done, origin)
+    return Job(requests, machines, chosen, Asked(passes, events, step), grouping, own, origin)

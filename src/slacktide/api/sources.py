@@ -201,7 +201,7 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
         return read_workload(Path(source), classes=classes, rests=True)
-    opened = workload_frame(source.tables[0] if isinstance(source, Generated) else _frame(source, "workload"))
+    opened = workload_frame(source.tables[0] if isinstance(source, Generated) else frame_given(source, "workload"))
     _warn_of_gaps(source)
     origin.tables["workload"] = opened.table
     return workload_of(opened, classes)
@@ -215,7 +215,7 @@ def _mapped(
         raise ConfigError("columns: found them beside what generate() returned, whose columns are known")
     is_file = isinstance(source, str | os.PathLike)
     said = Path(columns) if isinstance(columns, os.PathLike) else columns
-    table = Table(Path(source) if isinstance(source, str | os.PathLike) else _frame(source, "workload"), said)
+    table = Table(Path(source) if isinstance(source, str | os.PathLike) else frame_given(source, "workload"), said)
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
     else:
@@ -229,13 +229,13 @@ def _hosts(source: Source, origin: Origin) -> Hosts:
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
         return read_hosts(Path(source))
-    opened = hosts_frame(source.tables[1] if isinstance(source, Generated) else _frame(source, "hosts"))
+    opened = hosts_frame(source.tables[1] if isinstance(source, Generated) else frame_given(source, "hosts"))
     origin.tables["hosts"] = opened.table
     found = hosts_of(opened)
     return replace(found, network=source.network) if isinstance(source, Generated) else found
 
 
-def _frame(source: object, what: str) -> ArrowStream:
+def frame_given(source: object, what: str) -> ArrowStream:
     """A frame; polars' lazy ones are collected."""
     collect = getattr(source, "collect", None)
     found = collect() if callable(collect) and not isinstance(source, ArrowStream) else source

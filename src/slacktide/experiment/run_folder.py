@@ -76,21 +76,21 @@ def finished(
     if asked.published:
         published_log.check(workload, config)
     recorder = IntervalRecorder(workload)
-    result = run(
-        workload,
-        hosts,
-        config,
-        own=own,
-        events=asked.events or asked.published or config.delay.network is not None,
-        turns=asked.published,  # whose files have a row for each
-        outages=_windowed(workload) and asked.intervals is not None,
-        passes=asked.passes or asked.published,
-        progress=progress,
-        announce=announce,
-        intervals=asked.intervals,
-        observe=recorder,
-    )
+    wanted = wanted_of(workload, config, asked, recorder)
+    result = run(workload, hosts, config, own=own, progress=progress, announce=announce, **wanted)
     return Finished(workload, hosts, config, result, recorder, asked, grouping)
+
+
+def wanted_of(workload: Workload, config: Config, asked: Asked, recorder: IntervalRecorder) -> dict[str, Any]:
+    """What is asked of the simulator (:class:`slacktide.sim.Run`) for that."""
+    return {
+        "events": asked.events or asked.published or config.delay.network is not None,
+        "turns": asked.published,  # whose files have a row for each
+        "outages": _windowed(workload) and asked.intervals is not None,
+        "passes": asked.passes or asked.published,
+        "intervals": asked.intervals,
+        "observe": recorder,
+    }
 
 
 def run_into(
