@@ -19,6 +19,7 @@ _PLACES = {
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "report": "api.experiments",
+    "load": "api.loading",
     "past": "api.pasts",
     "Past": "api.pasts",
     "CapacityPlan": "api.planning",

@@ -1,5 +1,6 @@
 from slacktide.api.experiments import Experiment as Experiment
 from slacktide.api.experiments import report as report
+from slacktide.api.loading import load as load
 from slacktide.api.pasts import Past as Past
 from slacktide.api.pasts import past as past
 from slacktide.api.planning import CapacityPlan as CapacityPlan
@@ -34,6 +35,7 @@ __all__ = [
     "State",
     "__version__",
     "generate",
+    "load",
     "past",
     "plan",
     "plot",

@@ -14,7 +14,7 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
 FUNCTIONS: dict[str, Any] = {
-    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "past")
+    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "load", "past")
 }
 CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "CapacityPlan", "Past")
 

@@ -33,7 +33,7 @@ from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
 from slacktide.experiment import planning, store
-from slacktide.experiment.goals import goal_of
+from slacktide.experiment.goals import Goal, goal_of
 from slacktide.experiment.grid import PolicyEntry
 from slacktide.experiment.local import executor
 
@@ -45,36 +45,36 @@ if TYPE_CHECKING:
 class CapacityPlan:
     """What :func:`plan` found."""
 
-    def __init__(self, found: planning.Plan) -> None:
-        self._found = found
+    def __init__(self, rows: Any, about: Mapping[str, Any]) -> None:
+        self._rows, self._about = rows, about
 
     @property
     def hosts(self) -> dict[str, int | None]:
         """By policy the smallest number of hosts, in the mix that was given, from which on every number that was tested
         meets the goal; None where the most that were tested do not."""
-        return {one.policy: one.bracket.meets for one in self._found.answers}
+        return {name: one["hosts"] for name, one in self._about["policies"].items()}
 
     @property
     def curve(self) -> pl.DataFrame:
         """A row per policy, size and class, as in plan.parquet (docs/experiments.md)."""
-        import pyarrow as pa
-
-        return frame_of(pa.table(planning.rows(self._found)))
+        return frame_of(self._rows)
 
     def plot(self, *, width: float | None = None) -> Figure:
         """Fulfilment and penalties against the number of hosts; ``width`` in mm."""
         from slacktide.api.drawing import shown
 
         curves.check_drawing()
-        drawing: Figure = shown(lambda sheet: curves.drawn(self._found, sheet), width)
+        rows = self._rows.to_pylist()
+        drawing: Figure = shown(lambda sheet: curves.drawn(rows, self._about, sheet), width)
         return drawing
 
     def __repr__(self) -> str:
+        goal = Goal(self._about["goal"]["targets"] or {}, self._about["goal"]["penalty"])
         said = ", ".join(
-            f"{name} more than {self._found.most}" if count is None else f"{name} {count}"
-            for name, count in self.hosts.items()
+            f"{name} {one['hosts']}" if one["hosts"] is not None else f"{name} more than {one['most']}"
+            for name, one in self._about["policies"].items()
         )
-        return f"CapacityPlan({self._found.question.goal}: hosts {said})"
+        return f"CapacityPlan({goal}: hosts {said})"
 
 
 def _with_network(one: PolicyEntry, file: str) -> PolicyEntry:
@@ -119,6 +119,8 @@ def plan(
     listed("plan", policies)
     seeds, within = whole_number("plan: seeds", seeds), whole_number("plan: within", within)
     most = None if most is None else whole_number("plan: most", most)
+    import pyarrow as pa
+
     wanted = at_once("plan", jobs)
     if target is not None and not isinstance(target, Mapping):
         raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
@@ -153,4 +155,4 @@ def plan(
         if folder is not None:
             curves.check_drawing()
             curves.write(answer, opened)
-    return CapacityPlan(answer)
+    return CapacityPlan(pa.table(planning.rows(answer)), planning.summary(answer))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Mapping
-from dataclasses import asdict, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,25 +19,76 @@ from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder
 from slacktide.experiment.run_folder import Finished
-from slacktide.results import tables
-from slacktide.results.experiment import Experiment, Run
-from slacktide.sim import EVENT_KINDS
+from slacktide.results import replaced_directory
+from slacktide.results.experiment import Experiment, Run, read_or_run
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
 
 
-class Result:
-    """A finished run. Its tables are polars frames, made when they are asked for; docs/results.md has their columns."""
+class Made:
+    """What a result shows of a run that this program made."""
 
     def __init__(self, done: Finished, origin: Origin) -> None:
         self._done, self._origin = done, origin
 
+    def table(self, name: str) -> Any:
+        """A table by its name, or None."""
+        return run_folder.table_of(self._done, name)
+
+    def about(self) -> dict[str, Any]:
+        """What of a manifest needs no look at files."""
+        done = self._done
+        return {"totals": run_folder.totals(done.result), "configuration": settings.to_mapping(done.config)}
+
+    def folder(self, place: Path, *, whole: bool = True) -> Path:
+        """The folder of results, in ``place``; events, which no figure shows, where ``whole``."""
+        origin, done = self._origin, self._done
+        if not whole:
+            done = replace(done, asked=replace(done.asked, events=False))
+        run_folder.write(place, done, files=origin.files, command=["slacktide.simulate"], in_memory=origin.digests())
+        return place
+
+
+class Saved:
+    """The same of a folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self._run = read_or_run(folder).runs[0]
+
+    def table(self, name: str) -> Any:
+        there = self._run.folder is not None and (self._run.folder / f"{name}.parquet").is_file()
+        return self._run.table(f"{name}.parquet") if there else None
+
+    def about(self) -> dict[str, Any]:
+        return self._run.manifest()
+
+    def folder(self, place: Path, *, whole: bool = True) -> Path:
+        there = self._run.folder
+        assert there is not None  # noqa: S101  it was read
+        if whole and place.resolve() != there.resolve():
+            with replaced_directory(place, run_folder.RESULT_FILES) as aside:
+                shutil.copytree(there, aside, dirs_exist_ok=True)
+        return place if whole else there
+
+
+class Result:
+    """A finished run. Its tables are polars frames, made when they are asked for; docs/results.md has their columns."""
+
+    def __init__(self, source: Made | Saved) -> None:
+        self._source = source
+
+    def _table(self, name: str, otherwise: str) -> pl.DataFrame:
+        found = self._source.table(name)
+        if found is None:
+            raise AbsentError(f"{name}: {otherwise}")
+        return frame_of(found)
+
     @cached_property
     def requests(self) -> pl.DataFrame:
         """A row per request, as in requests.parquet."""
-        return frame_of(tables.request_rows(*self._rows(self._done.result.requests)).table())
+        return self._table("requests", "these are files as published")
 
     @cached_property
     def instances(self) -> pl.DataFrame:
@@ -44,10 +96,7 @@ class Result:
 
         Raises :class:`AbsentError` there, so that ``hasattr(result, "instances")`` is False.
         """
-        found = self._done.result.instances
-        if found is None:
-            raise AbsentError("instances: every request of this run is one instance: 'requests' has them")
-        return frame_of(tables.instance_rows(*self._rows(found)).table())
+        return self._table("instances", "every request of this run is one instance: 'requests' has them")
 
     @cached_property
     def classes(self) -> pl.DataFrame:
@@ -57,57 +106,36 @@ class Result:
         where there are no requests); fulfilment, the share that got its promise; deficit_mean of the others;
         preemptions; wasted_startup (s); never_served, instances that never had a host.
         """
-        import pyarrow as pa
-
-        done, rows = self._done, []
-        unserved = run_folder.unserved_of(done.workload, done.hosts, done.config, done.result)
-        never = {one.service: one.instances for one in unserved}
-        for one in run_folder.per_class_of(done.workload, done.config, done.result):
-            got = one.availability[done.config.qos.startup]
-            rows.append(
-                {
-                    "class": one.name,
-                    "slo": one.slo,
-                    "requests": one.requests,
-                    **{f"availability_{key}": value for key, value in asdict(got).items()},
-                    "fulfilment": one.fulfilment[done.config.qos.startup],
-                    "deficit_mean": one.deficit_mean,
-                    "preemptions": one.preemptions,
-                    "wasted_startup": one.wasted_startup,
-                    "never_served": never.get(one.name, 0),
-                }
-            )
-        return frame_of(pa.Table.from_pylist(rows))
+        return self._table("classes", "an earlier slacktide wrote this: simulate again")
 
     @cached_property
     def events(self) -> pl.DataFrame:
         """A row per event, as in events.parquet. Raises :class:`AbsentError` where ``events=False`` was asked for."""
-        done = self._done
-        if done.result.events is None or not done.asked.events:
-            raise AbsentError("events: none were kept; simulate with events=True")
-        return frame_of(tables.event_rows(done.workload, done.hosts, done.result.events, EVENT_KINDS).table())
+        return self._table("events", "none were kept; simulate with events=True")
 
     @cached_property
     def passes(self) -> pl.DataFrame:
         """A row per scheduling pass, as in passes.parquet. Raises :class:`AbsentError` as :attr:`events`."""
-        if self._done.result.passes is None:
-            raise AbsentError("passes: none were kept; simulate with passes=True")
-        return frame_of(tables.rows_of(self._done.result.passes).table())
+        return self._table("passes", "none were kept; simulate with passes=True")
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return self._source.about()
 
     @property
     def totals(self) -> dict[str, Any]:
         """Counts of the run (placements, preemptions, operations, ...) and its ``end`` in seconds, as in a manifest."""
-        return run_folder.totals(self._done.result)
+        return dict(self._about["totals"])
 
     @property
     def settings(self) -> dict[str, Any]:
         """All settings of the run, by section, as in a manifest."""
-        return settings.to_mapping(self._done.config)
+        return dict(self._about["configuration"])
 
     @property
     def policy(self) -> str:
         """The policy's name; of a class of your own its module and name."""
-        return self._done.config.policy.name
+        return str(self.settings["policy"]["name"])
 
     def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
         """A figure of the report (docs/report.md); ``slacktide.plot`` compares several results.
@@ -124,25 +152,16 @@ class Result:
         the policy was given by name. Raises :class:`OutputError`, also for a folder that holds anything but earlier
         results.
         """
-        return self._saved(folder_at("save", folder), self._done)
-
-    def _saved(self, folder: Path, done: Finished) -> Path:
-        origin = self._origin
-        run_folder.write(folder, done, files=origin.files, command=["slacktide.simulate"], in_memory=origin.digests())
-        return folder
-
-    def _rows(self, columns: Any) -> tuple[Any, Any, Any]:
-        return self._done.workload, columns, self._done.config.qos.startup
+        return self._source.folder(folder_at("save", folder))
 
     def __repr__(self) -> str:
-        done, totals = self._done, self.totals
+        totals = self.totals
         kept = ", ".join(f"{one['class']} {one['fulfilment']:.2%}" for one in self._kept())
-        never = sum(one["never_served"] for one in self.classes.iter_rows(named=True))
+        never = int(self.classes["never_served"].sum())
         warning = f"; {never:,} {'instance' if never == 1 else 'instances'} never had a host" if never else ""
         return (
-            f"Result({self.policy}, seed {done.config.simulation.seed}: {totals['requests']:,} requests on "
-            f"{len(done.hosts):,} hosts until {totals['end']:g} s, {totals['preemptions']:,} preemptions; "
-            f"promises kept: {kept}{warning})"
+            f"Result({self.policy}, seed {self.settings['simulation']['seed']}: {totals['requests']:,} requests until "
+            f"{totals['end']:g} s, {totals['preemptions']:,} preemptions; promises kept: {kept}{warning})"
         )
 
     def _kept(self) -> list[dict[str, Any]]:
@@ -166,8 +185,7 @@ def plot(results: Mapping[str, Result], figure: str = "availability", *, width: 
     with tempfile.TemporaryDirectory(prefix="slacktide-") as root:
         runs = []
         for number, (name, one) in enumerate(results.items()):
-            done = replace(one._done, asked=replace(one._done.asked, events=False))  # which no figure shows
-            folder = one._saved(Path(root) / str(number), done)
+            folder = one._source.folder(Path(root) / str(number), whole=False)
             seed = int(one.settings["simulation"]["seed"])
             runs.append(Run(str(number), "workload", "hosts", name, seed, folder, None))
         found: Figure = figure_of(Experiment(Path(root), {}, runs, [], {}), figure, width)

@@ -19,7 +19,7 @@ from slacktide.api.configuring import (
     without_network,
 )
 from slacktide.api.progress import of_run
-from slacktide.api.result import Result
+from slacktide.api.result import Made, Result
 from slacktide.api.sources import Columns, Origin, Source, classes_of, inputs_of, warn_of_other_inputs
 from slacktide.config import Config, PresetName
 from slacktide.errors import ConfigError
@@ -70,15 +70,14 @@ def simulate(
     Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
     your own that breaks its contract.
     """
-    asked = {"intervals": intervals, "events": events, "passes": passes}
-    grouping = grouping_of(group_by, kind, approach, config)
+    asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-    job = job_of("simulate", (workload, hosts, columns), policy, named, preset, config, grouping, asked, settings)
+    job = job_of("simulate", (workload, hosts, columns), policy, named, preset, config, asked, settings)
     with of_run(progress) as tell:
         done = finished(
             job.workload, job.hosts, job.config, job.asked, grouping=job.grouping, own=job.own, progress=tell
         )
-    return Result(done, job.origin)
+    return Result(Made(done, job.origin))
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +100,6 @@ def job_of(
     named: Mapping[str, object],
     preset: PresetName | None,
     config: str | os.PathLike[str] | None,
-    grouping: dict[str, str] | None,
     asked: Mapping[str, Any],
     settings: Mapping[str, Any],
 ) -> Job:
@@ -116,7 +114,7 @@ def job_of(
     settings, network = without_network(settings)
     chosen, own = with_policy(configured(where, preset, config, settings, named), policy)
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
-    origin = Origin()
+    grouping, origin = grouping_of(*asked["grouping"], file=config), Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
     warn_of_other_inputs(config, origin)
     if network is not None:

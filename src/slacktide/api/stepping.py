@@ -24,7 +24,7 @@ from slacktide.api.configuring import (
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import of_run
-from slacktide.api.result import Result
+from slacktide.api.result import Made, Result
 from slacktide.api.simulating import job_of
 from slacktide.api.sources import Columns, Source, frame_given
 from slacktide.config import Config, PresetName
@@ -36,7 +36,7 @@ from slacktide.inputs.columns.instances import format_scale, parse_scale
 from slacktide.inputs.columns.occasions import format_resizing, parse_resizing
 from slacktide.inputs.formats.frames import workload_frame
 from slacktide.inputs.formats.tables import workload_of
-from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
+from slacktide.inputs.grouping import Approach, GroupBy, Kind
 from slacktide.inputs.write import workload_table
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.model import arrow
@@ -119,10 +119,9 @@ class Simulation:
         passes: bool = True,
         **settings: Any,
     ) -> None:
-        asked = {"intervals": intervals, "events": events, "passes": passes}
-        grouping = grouping_of(group_by, kind, approach, config)
+        asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
         named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-        self._job = job_of(WHERE, (workload, hosts, columns), policy, named, preset, config, grouping, asked, settings)
+        self._job = job_of(WHERE, (workload, hosts, columns), policy, named, preset, config, asked, settings)
         self._happened: HostEvents = no_events(len(self._job.hosts.resources))
         self._decided: list[tuple[float, Config]] = []
         self._at = -math.inf
@@ -342,7 +341,7 @@ class Simulation:
         """What has come of it so far, as :func:`simulate` returns it; it can go on after that."""
         job, (run, recorder) = self._job, deepcopy((self._run, self._recorder))
         done = Finished(job.workload, job.hosts, run.config, run.result(), recorder, job.asked, job.grouping)
-        return Result(done, job.origin)
+        return Result(Made(done, job.origin))
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"

@@ -167,7 +167,6 @@ def run(
     if announce is not None and not compiled_before():
         announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
     with compile_clock(has_own_code(config)) as seconds:
-        check_end(workload, config)
         going = Run(workload, hosts, config, **asked)
         going.until(progress=progress)
         result = going.result()
