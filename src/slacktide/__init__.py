@@ -16,6 +16,8 @@ _PLACES = {
     "plot": "api.result",
     "generate": "api.sources",
     "Generated": "api.sources",
+    "compare": "api.comparing",
+    "Comparison": "api.comparing",
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "report": "api.experiments",

@@ -1,3 +1,5 @@
+from slacktide.api.comparing import Comparison as Comparison
+from slacktide.api.comparing import compare as compare
 from slacktide.api.experiments import Experiment as Experiment
 from slacktide.api.experiments import report as report
 from slacktide.api.loading import load as load
@@ -21,6 +23,7 @@ from slacktide.errors import SlacktideError as SlacktideError
 
 __all__ = [
     "CapacityPlan",
+    "Comparison",
     "ConfigError",
     "Experiment",
     "Generated",
@@ -34,6 +37,7 @@ __all__ = [
     "SlacktideError",
     "State",
     "__version__",
+    "compare",
     "generate",
     "load",
     "past",

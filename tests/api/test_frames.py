@@ -15,6 +15,7 @@ import pytest
 
 import slacktide as st
 from decision_hashes import of_run
+from slacktide.api.result import Made
 from slacktide.errors import InputError, InputWarning
 
 HALF_AN_HOUR = 1800
@@ -22,6 +23,7 @@ HALF_AN_HOUR = 1800
 
 def hashes(result: st.Result) -> Any:
     """Of all that was decided, counted and delivered."""
+    assert isinstance(result._source, Made)
     return of_run(result._source._done.result)
 
 

@@ -46,7 +46,7 @@ def test_a_run_of_the_command_line_is_loaded(folder: Path, tmp_path: Path) -> No
     assert main(["simulate", *inputs, "--end", "300", "--events", "--passes", "--out", str(tmp_path / "run")]) == 0
     found = st.load(tmp_path / "run")
     assert isinstance(found, st.Result)
-    made = st.simulate(*inputs, end=300, intervals=None)
+    made = st.simulate(inputs[0], inputs[1], end=300, intervals=None)
     for name in ("requests", "classes", "events"):
         assert getattr(found, name).equals(getattr(made, name)), name
 

@@ -14,9 +14,9 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
 FUNCTIONS: dict[str, Any] = {
-    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "load", "past")
+    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "compare", "load", "past")
 }
-CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "CapacityPlan", "Past")
+CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "Comparison", "CapacityPlan", "Past")
 
 
 def signature(name: str, function: Any, *, method: bool = False) -> str:

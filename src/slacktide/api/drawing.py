@@ -62,6 +62,27 @@ def shown(draw: Callable[[Sheet], Any], width: float | None) -> Any:
     return drawing
 
 
+def onto(draw: Callable[[Any], None], width: float | None, ax: Any, *, height: float = 2.6) -> Any:
+    """What is drawn on one pair of axes, on the user's, which are returned, or on a figure of ``height`` inches."""
+    from slacktide.drawing import style
+    from slacktide.reporting import need_libraries
+
+    need_libraries()
+    if ax is not None:
+        draw(ax)
+        return ax
+
+    def alone(sheet: Sheet) -> Any:
+        from matplotlib.figure import Figure
+
+        with style(sheet):
+            figure = Figure(figsize=(min(sheet.width, 6.0), height), layout="constrained")
+            draw(figure.subplots())
+            return figure
+
+    return shown(alone, width)
+
+
 def _checked(width: object) -> float:
     found = float(width) if isinstance(width, SupportsFloat) else 0.0
     if not LEAST <= found <= MOST:

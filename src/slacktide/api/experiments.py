@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from slacktide.api.comparing import Comparison, compare
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
@@ -28,13 +30,14 @@ from slacktide.api.configuring import (
 )
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
+from slacktide.api.result import Result, Saved
 from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
 from slacktide.errors import AbsentError, ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
 from slacktide.experiment.local import executor
 from slacktide.results import experiment as folders
-from slacktide.settings import PRESETS
+from slacktide.settings import PRESETS, SECTIONS
 from slacktide.settings_file import SettingsFile
 
 if TYPE_CHECKING:
@@ -48,6 +51,10 @@ HostsEntry: TypeAlias = Source | Mapping[str, Any]
 """Hosts, or ``{"of": NAME, "share": 0.9}`` and the like, as in a grid file."""
 
 
+Drawn: TypeAlias = Source | Callable[[int], Source]
+"""A workload, or a function that makes that of a seed."""
+
+
 class Experiment:
     """Every combination of workloads, host sets, policies and seeds, in a folder (docs/experiments.md).
 
@@ -55,12 +62,15 @@ class Experiment:
     that is in its folder already is opened by ``Experiment(folder)``.
 
     folder     of the experiment
-    workloads  one, or several by name; hosts likewise (left out: those that ``generate`` made with the workload)
+    workloads  one, or several by name, each as of :func:`simulate`, or a function that makes that of a seed; hosts
+               likewise (left out: those that ``generate`` made with the workload)
     policies   names of policies and presets, or classes that stand in a file; or several by name, each a name, such a
                class, or a mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
     seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
     end        as of :func:`simulate`; ``intervals`` likewise
     passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
+    sweep      settings and the values that each policy is run with, in every combination, such as
+               ``{"policy_patience": [15, 30]}``; frames have a column for each
     exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
     config     a settings file for all policies, without its seed and end
     settings   of all policies, as of :func:`simulate`, which come on top
@@ -70,7 +80,7 @@ class Experiment:
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        workloads: Source | Mapping[str, Source] | None = None,
+        workloads: Drawn | Mapping[str, Drawn] | None = None,
         hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
         policies: Sequence[PolicyChoice] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
         *,
@@ -79,6 +89,7 @@ class Experiment:
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
         passes: bool = False,
+        sweep: Mapping[str, Sequence[Any]] | None = None,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
         config: str | os.PathLike[str] | None = None,
@@ -108,6 +119,7 @@ class Experiment:
             **({} if title is None else {"title": title}),
             **({"exclude": _excluded(exclude)} if exclude else {}),
             **({} if config is None else {"config": os.fspath(config)}),
+            **({} if sweep is None else {"sweep": _sweep(sweep)}),
             **({"settings": common} if common else {}),
         }
 
@@ -153,10 +165,23 @@ class Experiment:
             raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
         if isinstance(self._asked, grid.Grid):
             return self._asked
+        seeds: Any = self._asked["seeds"]
+        drawn = {name: one for name, one in self._asked["workloads"].items() if callable(one)}
+        of = {
+            name: tuple(seeds) if isinstance(seeds, list)
+            else tuple(grid.derived_seed(int(self._asked["base_seed"]), name, number) for number in range(seeds))
+            for name in drawn
+        }  # fmt: skip
+        made = {name: {seed: one(seed) for seed in of[name]} for name, one in drawn.items()}
+        first = {name: next(iter(ones.values())) for name, ones in made.items()}
+        given = {axis: self._asked[axis] for axis in ("workloads", "hosts")}
+        given["workloads"] = {**given["workloads"], **first}
+        if given["hosts"] is None:
+            given["hosts"] = _hosts(given["workloads"], None)
         words = {
             axis: {
                 name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, self._classes))
-                for name, one in self._asked[axis].items()
+                for name, one in given[axis].items()
             }
             for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
         }
@@ -165,7 +190,12 @@ class Experiment:
             common = top.get("settings", {})
             delay = {**common.get("delay", {}), "network": network_file(self._network, opened.inputs)}
             top["settings"] = {**common, "delay": delay}
-        return grid.of(Node(SettingsFile(WHERE, top), (), top))
+        found = grid.of(Node(SettingsFile(WHERE, top), (), top))
+        entries = dict(found.workloads)
+        for name, ones in made.items():
+            origins = {seed: grid_origin(one, opened.inputs, "workload", self._classes) for seed, one in ones.items()}
+            entries[name] = replace(entries[name], drawn=origins)
+        return replace(found, workloads=entries)
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -173,12 +203,11 @@ class Experiment:
         import pyarrow as pa
 
         names = ("workload", "hosts", "policy", "seed", "error", "key")
-        rows = [
-            {**{name: getattr(one, name) for name in names}, "done": one.folder is not None}
-            for one in self._read().runs
-        ]
+        found = self._read()
+        rows = [{**{name: getattr(one, name) for name in names}, "done": one.folder is not None} for one in found.runs]
         kinds = {name: pa.string() for name in names} | {"seed": pa.int64(), "done": pa.bool_()}
-        return frame_of(pa.Table.from_pylist(rows, pa.schema(kinds)))  # errors are text, also where there are none
+        # errors are text, also where there are none
+        return _with_swept(frame_of(pa.Table.from_pylist(rows, pa.schema(kinds))), found)
 
     @property
     def classes(self) -> pl.DataFrame:
@@ -189,7 +218,9 @@ class Experiment:
         from slacktide.reporting.scores import read_run
 
         self._done()
-        return _frame(_named_as_files(row, one.run.seed) for one in members(self._read()) for row in read_run(one))
+        found = self._read()
+        rows = _frame(_named_as_files(row, one.run.seed) for one in members(found) for row in read_run(one))
+        return _with_swept(rows, found)
 
     @property
     def requests(self) -> pl.DataFrame:
@@ -201,7 +232,33 @@ class Experiment:
             place = [pl.lit(getattr(one, name)).alias(name) for name in ("workload", "hosts", "policy")]
             place.append(pl.lit(one.seed, pl.Int64).alias("seed"))
             frames.append(frame_of(one.requests()).select(*place, pl.all()))
-        return pl.concat(frames, how="diagonal")
+        return _with_swept(pl.concat(frames, how="diagonal"), self._read())
+
+    def compare(self, a: str, b: str, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
+        """Compares two policies, by the runs of equal workload, hosts and seed.
+
+        Parameters
+        ----------
+        a, b : str
+            Policies as :attr:`runs` calls them.
+        confidence, seed
+            As of :func:`slacktide.compare`.
+
+        Returns
+        -------
+        Comparison
+        """
+        done = self._done()
+        by_place: list[dict[tuple[str, str, int], Path]] = []
+        for name in (a, b):
+            found = {(one.workload, one.hosts, one.seed): one.folder for one in done if one.policy == name}
+            if not found:
+                known = list(dict.fromkeys(one.policy for one in done))
+                raise ConfigError(f"compare: found {name!r}, expected a policy with finished runs: {', '.join(known)}")
+            by_place.append({place: folder for place, folder in found.items() if folder is not None})
+        both = [place for place in by_place[0] if place in by_place[1]]
+        mine, theirs = ([Result(Saved(one[place])) for place in both] for one in by_place)
+        return compare(mine, theirs, confidence=confidence, seed=seed)
 
     def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
         """A figure of the report about all finished runs, as :meth:`Result.plot`."""
@@ -247,11 +304,26 @@ def _named(given: Any, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}
 
 
-def _hosts(workloads: Any, hosts: Any) -> dict[str, Any]:
+def _sweep(given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+    """By SECTION.KEY the values."""
+    found: dict[str, Any] = {}
+    for name, values in given.items():
+        if isinstance(values, str) or not isinstance(values, Iterable):
+            raise ConfigError(f"{WHERE}: sweep: {name}: found {values!r}, expected a list of values")
+        for section, keys in sections(WHERE, {name: None}).items():
+            if section == "classes":
+                raise ConfigError(f"{WHERE}: sweep: found classes, expected settings as SECTION_KEY")
+            found.update({f"{section}.{key}": plain(list(values)) for key in keys})
+    return found
+
+
+def _hosts(workloads: Any, hosts: Any) -> dict[str, Any] | None:
     if hosts is not None:
         one = isinstance(hosts, Mapping) and not {"of", "peak_of", "file", "generator"}.isdisjoint(hosts)
         return {"hosts": hosts} if one else _named(hosts, "hosts")
     made = list(_named(workloads, "workload").values())
+    if any(callable(one) for one in made):
+        return None  # those of the first that is made
     return {"hosts": hosts_given(made[0] if len(made) == 1 else made, None)}
 
 
@@ -281,8 +353,15 @@ def _excluded(given: object) -> Any:
 
 def _policy(one: PolicyEntry) -> dict[str, Any]:
     if isinstance(one, Mapping):
-        named = {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
-        return plain({**one, **named})  # type: ignore[no-any-return]
+        words = {name: value for name, value in one.items() if name in ("policy", "preset", "settings")}
+        flat = {name: value for name, value in one.items() if name not in words}
+        said = dict(words.get("settings") or {})
+        flat |= {name: said.pop(name) for name in list(said) if name not in SECTIONS and name != "classes"}
+        for section, keys in sections(WHERE, flat).items():
+            said[section] = {**said.get(section, {}), **keys} if section != "classes" else keys
+        words |= {"settings": said} if said else {}
+        words |= {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
+        return plain(words)  # type: ignore[no-any-return]
     name = policy_by_name(one)
     return {"preset": name} if name in PRESETS else {"policy": name}
 
@@ -299,6 +378,18 @@ def _named_as_files(row: Mapping[str, Any], seed: int) -> dict[str, Any]:
     shown = {"replicate": ("seed", seed), "lowest": ("availability_min", row["lowest"])}
     shown["kept"] = "fulfilment", row["kept"] / row["requests"] if row["requests"] else float("nan")
     return dict(shown.get(name, (name, value)) for name, value in row.items())
+
+
+def _with_swept(rows: pl.DataFrame, found: folders.Experiment) -> pl.DataFrame:
+    """With a column behind the others for each setting that is swept, called as its keyword."""
+    import polars as pl
+
+    policies = found.grid.get("policies", {})
+    swept = [{"policy": name, **one["swept"]} for name, one in policies.items() if one.get("swept")]
+    if not swept:
+        return rows
+    columns = {name: name.replace(".", "_", 1) for name in swept[0]}
+    return rows.join(pl.DataFrame(swept).rename(columns), on="policy", how="left", maintain_order="left")
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:

@@ -114,7 +114,8 @@ def job_of(
     settings, network = without_network(settings)
     chosen, own = with_policy(configured(where, preset, config, settings, named), policy)
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
-    grouping, origin = grouping_of(*asked["grouping"], file=config), Origin()
+    group_by, kind, approach = asked["grouping"]
+    grouping, origin = grouping_of(group_by, kind, approach, config), Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
     warn_of_other_inputs(config, origin)
     if network is not None:
