@@ -21,6 +21,9 @@ _PLACES = {
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "report": "api.experiments",
+    "list_policies": "api.listing",
+    "list_generators": "api.listing",
+    "list_settings": "api.listing",
     "load": "api.loading",
     "past": "api.pasts",
     "Past": "api.pasts",
@@ -28,8 +31,10 @@ _PLACES = {
     "SlacktideError": "errors",
     "ConfigError": "errors",
     "InputError": "errors",
+    "InputWarning": "errors",
     "OutputError": "errors",
     "PluginError": "errors",
+    "ResultWarning": "errors",
     "RunsError": "errors",
 }
 """Where each public name is."""
@@ -46,4 +51,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

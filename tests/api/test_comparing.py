@@ -151,8 +151,9 @@ def test_differences_are_drawn(swept: st.Experiment) -> None:
     figure = found.plot(width=85)
     assert isinstance(figure, Figure)
     assert [one.get_text() for one in figure.axes[0].get_yticklabels()] == ["all", "bronze", "silver", "gold"]
-    axes = Figure().subplots()
-    assert found.plot("preemptions", ax=axes) is axes
+    given = Figure()
+    axes = given.subplots()
+    assert found.plot("preemptions", ax=axes) is given
     assert "preemptions" in axes.get_xlabel()
     with pytest.raises(ConfigError, match="expected fulfilment"):
         found.plot("x")

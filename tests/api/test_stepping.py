@@ -155,7 +155,7 @@ def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:
         (lambda: sim.resize(1, gpu=1), InputError, "gpu"),
         (lambda: sim.fail_host("host-333"), ConfigError, "host-333"),
         (lambda: sim.set(qos_margin=5), ConfigError, "set: qos_margin: this holds for a whole run"),
-        (lambda: sim.set(policy_patienc=5), ConfigError, "did you mean 'policy_patience'"),
+        (lambda: sim.set(policy_patienc=5), ConfigError, "did you mean 'policy_patience'"),  # type: ignore[call-arg]
     )
     for call, error, said in refused:
         with pytest.raises(error, match=said):

@@ -13,9 +13,11 @@ import slacktide as st
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
-FUNCTIONS: dict[str, Any] = {
-    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "compare", "load", "past")
-}
+NAMES = (
+    *("generate", "simulate", "plot", "plan", "report", "compare", "load", "past"),
+    *("list_policies", "list_generators", "list_settings"),
+)
+FUNCTIONS: dict[str, Any] = {name: getattr(st, name) for name in NAMES}
 CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "Comparison", "CapacityPlan", "Past")
 
 

@@ -45,7 +45,7 @@ class Comparison:
     frame: pl.DataFrame
     confidence: float
 
-    def plot(self, measure: str = "fulfilment", *, width: float | None = None, ax: Axes | None = None) -> Figure | Axes:
+    def plot(self, measure: str = "fulfilment", *, width: float | None = None, ax: Axes | None = None) -> Figure:
         """Draws the differences of a measure with their intervals.
 
         Parameters
@@ -59,7 +59,8 @@ class Comparison:
 
         Returns
         -------
-        matplotlib.figure.Figure, or ``ax``
+        matplotlib.figure.Figure
+            That of ``ax``, where it is given.
         """
         import polars as pl
 
@@ -75,7 +76,7 @@ class Comparison:
             axes.set_yticks(range(len(rows)), [one["class"] for one in reversed(rows)])
             axes.set_xlabel(f"{measure}: b less a, {self.confidence:.0%} interval")
 
-        found: Figure | Axes = onto(draw, width, ax, height=0.6 + 0.3 * len(rows))
+        found: Figure = onto(draw, width, ax, height=0.6 + 0.3 * len(rows))
         return found
 
     def _repr_html_(self) -> str:

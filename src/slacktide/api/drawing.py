@@ -63,14 +63,14 @@ def shown(draw: Callable[[Sheet], Any], width: float | None) -> Any:
 
 
 def onto(draw: Callable[[Any], None], width: float | None, ax: Any, *, height: float = 2.6) -> Any:
-    """What is drawn on one pair of axes, on the user's, which are returned, or on a figure of ``height`` inches."""
+    """The figure with what is drawn on one pair of axes: the user's, or that of a figure ``height`` inches high."""
     from slacktide.drawing import style
     from slacktide.reporting import need_libraries
 
     need_libraries()
     if ax is not None:
         draw(ax)
-        return ax
+        return ax.figure
 
     def alone(sheet: Sheet) -> Any:
         from matplotlib.figure import Figure

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, Unpack
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.result import Result, Saved
 from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
+from slacktide.api.typed_settings import Settings
 from slacktide.errors import AbsentError, ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
@@ -93,7 +95,7 @@ class Experiment:
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
         config: str | os.PathLike[str] | None = None,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         self.folder = store.check_folder(folder_at(f"{WHERE}: folder", folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
@@ -104,9 +106,9 @@ class Experiment:
             folders.read(self.folder)
             return
         only_once(WHERE, "policies", "policy.name", settings)
-        settings, self._network = without_network(settings)
-        self._classes = configured(WHERE, None, config, settings, {}).classes
-        common = sections(WHERE, settings)
+        said, self._network = without_network(settings)
+        self._classes = configured(WHERE, None, config, said, {}).classes
+        common = sections(WHERE, said)
         self._asked = {
             "workloads": _named(workloads, "workload"),
             "hosts": _hosts(workloads, hosts),
@@ -291,6 +293,10 @@ class Experiment:
 
     def __fspath__(self) -> str:
         return str(self.folder)
+
+    def _repr_html_(self) -> str:
+        shown = self.classes._repr_html_() if self._described and self._read().done else ""
+        return f"<p>{escape(repr(self))}</p>{shown}"
 
     def __repr__(self) -> str:
         if (self._asked is not None and not self._described) or not (self.folder / folders.ABOUT).is_file():

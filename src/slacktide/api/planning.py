@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 from slacktide.api.configuring import (
     Duration,
@@ -29,6 +30,7 @@ from slacktide.api.configuring import (
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import Watching
 from slacktide.api.sources import Source, classes_of, grid_origin, hosts_given, network_file
+from slacktide.api.typed_settings import Settings
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
@@ -68,6 +70,9 @@ class CapacityPlan:
         drawing: Figure = shown(lambda sheet: curves.drawn(rows, self._about, sheet), width)
         return drawing
 
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.curve._repr_html_()}"
+
     def __repr__(self) -> str:
         goal = Goal(self._about["goal"]["targets"] or {}, self._about["goal"]["penalty"])
         said = ", ".join(
@@ -100,7 +105,7 @@ def plan(
     cluster: str | None = None,
     progress: bool | None = None,
     config: str | os.PathLike[str] | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
 
@@ -126,14 +131,14 @@ def plan(
         raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
     only_once("plan", "policies", "policy.name", settings)
     curve = switch("plan: curve", curve)
-    settings, network = without_network(settings)
+    given, network = without_network(settings)
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
-        return configured("plan", preset, config, settings, {**named, "policy.name": policy})
+        return configured("plan", preset, config, given, {**named, "policy.name": policy})
 
-    given = by_name("plan", policies)
-    found = planning.policies_of({name: policy_by_name(one) for name, one in given.items()}, load, "plan: ")
+    chosen = by_name("plan", policies)
+    found = planning.policies_of({name: policy_by_name(one) for name, one in chosen.items()}, load, "plan: ")
     if not found:
         raise ConfigError("plan: policies: found none, expected at least one")
     classes = next(iter(found.values())).config.classes

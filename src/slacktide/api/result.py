@@ -9,12 +9,14 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
+from slacktide.api.axes import FIGURES
 from slacktide.api.configuring import folder_at
-from slacktide.api.drawing import figure_of, frame_of
+from slacktide.api.drawing import figure_of, frame_of, onto
 from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder
@@ -24,6 +26,7 @@ from slacktide.results.experiment import Experiment, Run, read_or_run
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
@@ -137,12 +140,45 @@ class Result:
         """The policy's name; of a class of your own its module and name."""
         return str(self.settings["policy"]["name"])
 
-    def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
-        """A figure of the report (docs/report.md); ``slacktide.plot`` compares several results.
+    def plot(
+        self,
+        figure: str = "availability",
+        *,
+        width: float | None = None,
+        ax: Axes | None = None,
+        request: int | str | None = None,
+    ) -> Figure:
+        """Draws a figure; ``slacktide.plot`` compares several results.
 
-        ``figure`` is "availability", "demand", "deficits", "penalties", "queue", "operations", "preemptions", ...;
-        ``width`` in mm (85 and 180 are those of columns and pages). Raises :class:`ConfigError` for another name.
+        Parameters
+        ----------
+        figure : str
+            Of the report (docs/report.md): "availability", "demand", "deficits", "penalties", "queue", "operations",
+            "preemptions", ...; or of this result alone: "kept", "queue" and "timeline".
+        width : float, optional
+            In mm (85 and 180 are those of columns and pages).
+        ax : matplotlib.axes.Axes, optional
+            Where to draw "kept", "queue" or "timeline"; None: a figure of its own.
+        request : optional
+            The id of the request whose "timeline" it is.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            That of ``ax``, where it is given.
+
+        Raises
+        ------
+        ConfigError
+            For another name, and for ``ax`` with a figure of several panels.
         """
+        if figure in FIGURES and (ax is not None or figure != "queue"):
+            draw: Any = FIGURES[figure]
+            more = (request,) if figure == "timeline" else ()
+            found: Figure = onto(lambda axes: draw(axes, self, *more), width, ax)
+            return found
+        if ax is not None:
+            raise ConfigError(f"plot: ax: found it with {figure!r}, expected {', '.join(FIGURES)}, which are one panel")
         return plot({re.split("[.:]", self.policy)[-1]: self}, figure, width=width)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
@@ -163,6 +199,9 @@ class Result:
             f"Result({self.policy}, seed {self.settings['simulation']['seed']}: {totals['requests']:,} requests until "
             f"{totals['end']:g} s, {totals['preemptions']:,} preemptions; promises kept: {kept}{warning})"
         )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.classes._repr_html_()}"
 
     def _kept(self) -> list[dict[str, Any]]:
         return [one for one in self.classes.iter_rows(named=True) if one["requests"]]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, SupportsIndex
+from typing import Any, SupportsIndex, Unpack
 
 from slacktide.api.configuring import (
     Duration,
@@ -21,13 +23,16 @@ from slacktide.api.configuring import (
 from slacktide.api.progress import of_run
 from slacktide.api.result import Made, Result
 from slacktide.api.sources import Columns, Origin, Source, classes_of, inputs_of, warn_of_other_inputs
+from slacktide.api.typed_settings import Settings
 from slacktide.config import Config, PresetName
-from slacktide.errors import ConfigError
-from slacktide.experiment.run_folder import Asked, finished
+from slacktide.errors import ConfigError, ResultWarning
+from slacktide.experiment.run_folder import Asked, Finished, finished, totals, unserved_of
 from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
 from slacktide.model import Hosts, Workload
 from slacktide.model.window import EPOCH
 from slacktide.sim.observing import SHORTEST
+
+LOG = logging.getLogger("slacktide")
 
 
 @in_python("simulate")
@@ -48,7 +53,7 @@ def simulate(
     events: bool = True,
     passes: bool = True,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Result:
     """Simulates a workload on hosts under a policy, as ``slacktide simulate`` does, with the same decisions.
 
@@ -77,7 +82,21 @@ def simulate(
         done = finished(
             job.workload, job.hosts, job.config, job.asked, grouping=job.grouping, own=job.own, progress=tell
         )
-    return Result(Made(done, job.origin))
+    warn_of_unserved(done)
+    return Result(Made(replace(done, own=job.origin.own), job.origin))
+
+
+def warn_of_unserved(done: Finished) -> None:
+    """Warns of who never had a host: their requests are in no mean of start-ups, and may have kept their promises."""
+    LOG.info("%s: %d placements until %g s", done.config.policy.name, done.result.placements, done.result.end)
+    never = unserved_of(done.workload, done.hosts, done.config, done.result)
+    if not never:
+        return
+    total, large = sum(one.instances for one in never), sum(one.too_large for one in never)
+    of = totals(done.result)["instances"]
+    whose = ", ".join(f"{one.service} {one.instances:,}" for one in never)
+    fits = f"; {large:,} of them fit on no host, even an empty one: compare demand and constraints" if large else ""
+    warnings.warn(f"{total:,} of {of:,} were never served ({whose}){fits}", ResultWarning, stacklevel=4)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,4 +142,5 @@ def job_of(
     origin.network = machines.network
     if epoch and chosen.simulation.epoch == EPOCH:
         chosen = replace(chosen, simulation=replace(chosen.simulation, epoch=epoch))
+    LOG.info("%s: %d instances on %d hosts, policy %s", where, len(requests), len(machines), chosen.policy.name)
     return Job(requests, machines, chosen, Asked(passes, events, step), grouping, own, origin)

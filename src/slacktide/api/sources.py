@@ -20,7 +20,7 @@ from slacktide.experiment import grid
 from slacktide.experiment.grid import FromFile
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
+from slacktide.inputs.formats.frames import ArrowStream, OwnColumns, hosts_frame, workload_frame
 from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import Value, settled
@@ -133,6 +133,8 @@ class Origin:
     files: list[Path] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
     network: Network | None = None
+    own: OwnColumns = field(default_factory=OwnColumns)
+    epoch: str = ""
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of each table, as Arrow writes it, and of the network as its file would be.
@@ -177,10 +179,12 @@ def inputs_of(
     Raises :class:`InputError` with every broken value.
     """
     given = hosts_given(workload, hosts)
-    read, epoch = _mapped(workload, classes, origin, columns) if columns is not None else (None, "")
+    read = None
+    if columns is not None:
+        read, origin.epoch = _mapped(workload, classes, origin, columns)
     requests = grouped(_workload(workload, classes, origin) if read is None else read, grouping)
     names = [_name(one, what) for one, what in ((workload, "workload"), (given, "hosts"))]
-    return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), epoch
+    return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), origin.epoch
 
 
 def hosts_given(workload: object, hosts: Source | None) -> Source:
@@ -203,7 +207,7 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
         return read_workload(Path(source), classes=classes, rests=True)
     opened = workload_frame(source.tables[0] if isinstance(source, Generated) else frame_given(source, "workload"))
     _warn_of_gaps(source)
-    origin.tables["workload"] = opened.table
+    origin.tables["workload"], origin.own, origin.epoch = opened.table, opened.own, opened.epoch
     return workload_of(opened, classes)
 
 

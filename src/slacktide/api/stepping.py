@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from inspect import isclass
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
 import numpy as np
 
@@ -25,8 +25,9 @@ from slacktide.api.configuring import (
 from slacktide.api.drawing import frame_of
 from slacktide.api.progress import of_run
 from slacktide.api.result import Made, Result
-from slacktide.api.simulating import job_of
+from slacktide.api.simulating import job_of, warn_of_unserved
 from slacktide.api.sources import Columns, Source, frame_given
+from slacktide.api.typed_settings import Settings
 from slacktide.config import Config, PresetName
 from slacktide.errors import ConfigError
 from slacktide.experiment.run_folder import Finished, wanted_of
@@ -117,7 +118,7 @@ class Simulation:
         intervals: Duration | None = 600.0,
         events: bool = True,
         passes: bool = True,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
         named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
@@ -183,7 +184,8 @@ class Simulation:
         one = standing.instances_of(run)
         rows, places = one.pop("row"), one.pop("host")
         owners = work.ids if work.requests is None or work.request is None else work.requests.ids[work.request]
-        of = {"id": owners[rows], "class": arrow.named(work.service_class[rows], [each.name for each in work.classes])}
+        of = self._job.origin.own.told({"id": owners[rows]})
+        of |= {"class": arrow.named(work.service_class[rows], [each.name for each in work.classes])}
         one |= {"metric": arrow.nullable(one["metric"])}
         one["host"] = arrow.named(np.maximum(places, 0), hosts.names, places < 0)
         named = {"name": arrow.texts(hosts.names)} | standing.hosts_of(run)
@@ -217,10 +219,18 @@ class Simulation:
         if more["admission"].dtype.is_numeric() and (more["admission"] < self._next).any():
             least = more["admission"].min()
             raise ConfigError(f"add: admission: found {least!r}, expected a time after now, {self.now:g} s, or none")
-        return self._with(lambda rows: pl.concat([rows, more], how="diagonal_relaxed"))
+        opened = workload_frame(more)
+        new, own = frame_of(opened.table), opened.own
+        if own.texts is not None:
+            offset = int(self._job.workload.ids.max()) + 1
+            new = new.with_columns(pl.col("id") + offset)
+            own = replace(own, ids=new["id"].to_arrow())
+        self._with(lambda rows: pl.concat([rows, new], how="diagonal_relaxed"))
+        self._job = replace(self._job, origin=replace(self._job.origin, own=self._job.origin.own.beside(own)))
+        return self
 
     @in_python(f"{WHERE}.end")
-    def end(self, request: SupportsIndex) -> Self:
+    def end(self, request: SupportsIndex | str) -> Self:
         """Ends a request: its instances are removed. One that is still to come does not come."""
         import polars as pl
 
@@ -233,7 +243,7 @@ class Simulation:
         return self._with(ended)
 
     @in_python(f"{WHERE}.resize")
-    def resize(self, request: SupportsIndex, **amounts: float) -> Self:
+    def resize(self, request: SupportsIndex | str, **amounts: float) -> Self:
         """Changes what each instance of a request demands, such as ``cpu=2``; of others it demands what it did."""
 
         def said(text: str) -> str:
@@ -254,7 +264,7 @@ class Simulation:
         return self._host(name, "repair")
 
     @in_python(f"{WHERE}.set")
-    def set(self, **settings: Any) -> Self:
+    def set(self, **settings: Unpack[Settings]) -> Self:
         """Decides by other settings from now on, such as ``policy_patience=30``.
 
         Raises
@@ -265,7 +275,7 @@ class Simulation:
         given, network = without_network(settings)
         if network is not None:
             raise ConfigError("set: delay_network: found it, expected settings about decisions")
-        mapping = sections("Simulation", given)
+        mapping = sections(WHERE, given)
         config = known_settings.with_sections(self._run.config, mapping, SettingsFile("set", mapping))
         try:
             self._run.change(config)
@@ -282,19 +292,19 @@ class Simulation:
     def _before(self, steps: Any) -> list[Any]:
         return [one for one in steps if one[0] < self._next]
 
-    def _is(self, rows: pl.DataFrame, request: SupportsIndex) -> pl.Expr:
+    def _is(self, rows: pl.DataFrame, request: SupportsIndex | str) -> pl.Expr:
         """Which rows are of a request. Raises :class:`ConfigError` where none is."""
         import polars as pl
 
         name = "request" if "request" in rows.columns else "id"
-        number = plain(request)
-        if rows.filter(pl.col(name) == number).is_empty():
+        number = self._job.origin.own.number(plain(request))
+        if rows.filter(pl.col(name).eq(pl.lit(number))).is_empty():
             raise ConfigError(f"found the request {request!r}, expected an id of the workload")
-        found: pl.Expr = pl.col(name) == number
+        found: pl.Expr = pl.col(name).eq(pl.lit(number))
         return found
 
     def _say(
-        self, rows: pl.DataFrame, request: SupportsIndex, column: str, change: Callable[[str], str]
+        self, rows: pl.DataFrame, request: SupportsIndex | str, column: str, change: Callable[[str], str]
     ) -> pl.DataFrame:
         """With another text in a column of a request's rows."""
         import polars as pl
@@ -313,8 +323,8 @@ class Simulation:
         rows = change(frame_of(workload_table(job.workload)).with_columns(pl.col(pl.Categorical).cast(pl.String)))
         opened = workload_frame(rows)
         workload, _ = align(workload_of(opened, job.config.classes), job.hosts)
-        job.origin.tables = {**job.origin.tables, "workload": opened.table}
-        self._job = replace(job, workload=workload)
+        origin = replace(job.origin, tables={**job.origin.tables, "workload": opened.table})
+        self._job = replace(job, workload=workload, origin=origin)
         self._played_again()
         return self
 
@@ -337,11 +347,14 @@ class Simulation:
         made._run, made._recorder = deepcopy((self._run, self._recorder))
         return made
 
+    @in_python(f"{WHERE}.result")
     def result(self) -> Result:
         """What has come of it so far, as :func:`simulate` returns it; it can go on after that."""
         job, (run, recorder) = self._job, deepcopy((self._run, self._recorder))
         done = Finished(job.workload, job.hosts, run.config, run.result(), recorder, job.asked, job.grouping)
-        return Result(Made(done, job.origin))
+        if self.over:
+            warn_of_unserved(done)
+        return Result(Made(replace(done, own=job.origin.own), job.origin))
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +13,7 @@ import numpy as np
 
 from slacktide import results, settings
 from slacktide.config import Config
+from slacktide.inputs.formats.frames import OwnColumns
 from slacktide.inputs.grouping import GROUPING
 from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
@@ -48,7 +49,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run with all that its folder is written from; ``recorder`` has what came of ``asked.intervals``."""
+    """A run with all that its folder is written from; ``recorder`` has what came of ``asked.intervals``, ``own`` what
+    goes through from its workload to its tables."""
 
     workload: Workload
     hosts: Hosts
@@ -57,6 +59,7 @@ class Finished:
     recorder: IntervalRecorder
     asked: Asked
     grouping: Mapping[str, str] | None = None
+    own: OwnColumns = field(default_factory=OwnColumns)
 
 
 def finished(
@@ -162,6 +165,15 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
     return placement_delays(result.events, workload, hosts, config.delay, result.end)
 
 
+def rows_of(done: Finished, name: str) -> tables.Rows | None:
+    """One of TABLES as it is saved; None: the run has none of this name."""
+    rows = _rows_of(done, name)
+    if rows is None or done.own.ids is None or name not in ("requests", "instances", "events"):
+        return rows
+    made = rows.columns
+    return replace(rows, columns=lambda part: done.own.told(made(part)))
+
+
 def _rows_of(done: Finished, name: str) -> tables.Rows | None:
     """One of TABLES; None: the run has none of this name."""
     workload, config, result = done.workload, done.config, done.result
@@ -180,7 +192,7 @@ def _rows_of(done: Finished, name: str) -> tables.Rows | None:
 
 def table_of(done: Finished, name: str) -> Any:
     """One of TABLES as an Arrow table; None: the run has none of this name."""
-    rows = _rows_of(done, name)
+    rows = rows_of(done, name)
     return None if rows is None else rows.table()
 
 
@@ -205,7 +217,7 @@ def _write_tables(aside: Path, done: Finished) -> None:
         published_log.write(aside, workload, hosts, config, result)
         return
     for name in TABLES:
-        rows = _rows_of(done, name)
+        rows = rows_of(done, name)
         if rows is not None:
             rows.write(aside / f"{name}.parquet")
 
