@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from slacktide.errors import ConfigError
 from slacktide.palette import GRID, GROUND, TEXT
-
-if TYPE_CHECKING:
-    from slacktide.api.result import Result
 
 BEGINS = ("placed", "moved")
 ENDS = ("preempted", "evicted", "completed", "removed")
 
 
-def kept(axes: Any, result: Result) -> None:
+def kept(axes: Any, result: Any) -> None:
     """The share of each class's requests that got what they were promised."""
     rows = [one for one in result.classes.iter_rows(named=True) if one["requests"]]
     names = [f"{one['class']} ({one['slo']:g})" for one in rows]
@@ -27,7 +24,7 @@ def kept(axes: Any, result: Result) -> None:
     axes.set_xlabel("promises kept, %")
 
 
-def queue(axes: Any, result: Result) -> None:
+def queue(axes: Any, result: Any) -> None:
     """How many wait when each pass begins."""
     passes = result.passes
     axes.step(passes["time"].to_numpy(), passes["queue"].to_numpy(), where="post")
@@ -36,7 +33,7 @@ def queue(axes: Any, result: Result) -> None:
     axes.set_ylim(bottom=0.0)
 
 
-def timeline(axes: Any, result: Result, request: object) -> None:
+def timeline(axes: Any, result: Any, request: object) -> None:
     """When the instances of a request waited (thin) and when they were on hosts, by their names."""
     import polars as pl
 

@@ -63,19 +63,36 @@ class Experiment:
     What is done already is not run again: interrupt :meth:`run` whenever you like, and call it again. An experiment
     that is in its folder already is opened by ``Experiment(folder)``.
 
-    folder     of the experiment
-    workloads  one, or several by name, each as of :func:`simulate`, or a function that makes that of a seed; hosts
-               likewise (left out: those that ``generate`` made with the workload)
-    policies   names of policies and presets, or classes that stand in a file; or several by name, each a name, such a
-               class, or a mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
-    seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
-    end        as of :func:`simulate`; ``intervals`` likewise
-    passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
-    sweep      settings and the values that each policy is run with, in every combination, such as
-               ``{"policy_patience": [15, 30]}``; frames have a column for each
-    exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
-    config     a settings file for all policies, without its seed and end
-    settings   of all policies, as of :func:`simulate`, which come on top
+    Parameters
+    ----------
+    folder : path
+        Of the experiment.
+    workloads : as of simulate, function, or mapping, optional
+        One, or several by name; a function makes the workload of a seed, so that each seed has another one.
+    hosts : as of simulate, or mapping, optional
+        One host set, or several by name; None: those that ``generate`` made with the workload.
+    policies : sequence or mapping
+        Names of policies and presets, or classes that stand in a file; or several by name, each a name, such a class,
+        or a mapping with ``policy``, ``preset`` and settings: ``{"policy": "qos-driven", "policy_patience": 30}``.
+    seeds : int, or several
+        How many, or the very seeds.
+    base_seed : int
+        What so many seeds are made from.
+    end, intervals : seconds, text or timedelta
+        As of :func:`simulate`.
+    passes : bool
+        Whether runs keep a row for each pass, which the figure ``passes`` of a report needs.
+    sweep : mapping, optional
+        Settings and the values that each policy is run with, in every combination, such as
+        ``{"policy_patience": [15, 30]}``; frames have a column for each.
+    exclude : sequence of mappings
+        Combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``.
+    title : str, optional
+        Of the report.
+    config : path, optional
+        A settings file for all policies, without its seed and end.
+    **settings
+        Of all policies, as of :func:`simulate`, which come on top.
     """
 
     @in_python(WHERE)
@@ -128,7 +145,19 @@ class Experiment:
     @classmethod
     @in_python("Experiment.from_file")
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
-        """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
+        """The experiment of a grid file (docs/experiments.md).
+
+        Parameters
+        ----------
+        grid_file, folder : path
+            The file, and where results are kept.
+        **variables
+            Of the file.
+
+        Returns
+        -------
+        Experiment
+        """
         found = cls.__new__(cls)
         found.folder, found._network, found._described = store.check_folder(Path(folder)), None, False
         found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
@@ -138,12 +167,28 @@ class Experiment:
     def run(
         self, *, jobs: SupportsIndex | None = None, cluster: str | None = None, progress: bool | None = None
     ) -> Self:
-        """Does the runs that have no results yet, ``jobs`` at a time, as joblib counts them: None and -1 are all
-        processors, -2 all but one.
+        """Does the runs that have no results yet. An interrupt ends all processes; what is done stays.
 
-        ``cluster`` is the address of a Dask scheduler whose workers do them; ``progress`` as of :func:`simulate`. An
-        interrupt ends all processes; what is done stays. Raises :class:`ConfigError` and :class:`InputError` before
-        the first run, and :class:`RunsError` at the end where some failed: the others are done.
+        Parameters
+        ----------
+        jobs : int, optional
+            So many at a time, as joblib counts them: None and -1 are all processors, -2 all but one.
+        cluster : str, optional
+            The address of a Dask scheduler whose workers do them.
+        progress : bool, optional
+            As of :func:`simulate`.
+
+        Returns
+        -------
+        Experiment
+            Itself.
+
+        Raises
+        ------
+        ConfigError, InputError
+            Before the first run.
+        RunsError
+            At the end, where some failed: the others are done.
         """
         wanted = at_once("run", jobs)
         with store.opened(self.folder) as opened:
@@ -263,7 +308,17 @@ class Experiment:
         return compare(mine, theirs, confidence=confidence, seed=seed)
 
     def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
-        """A figure of the report about all finished runs, as :meth:`Result.plot`."""
+        """A figure of the report about all finished runs.
+
+        Parameters
+        ----------
+        figure, width
+            As of :meth:`Result.plot`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from slacktide.api.drawing import figure_of
 
         self._done()
@@ -271,7 +326,17 @@ class Experiment:
         return found
 
     def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
-        """Writes the HTML page about it, as :func:`slacktide.report`."""
+        """Writes the HTML page about it.
+
+        Parameters
+        ----------
+        out, export : path
+            As of :func:`slacktide.report`.
+
+        Returns
+        -------
+        pathlib.Path
+        """
         return report(self, out, export=export)
 
     def _read(self) -> folders.Experiment:
@@ -408,10 +473,28 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 def report(
     experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
 ) -> Path:
-    """The page about an experiment, an ``Experiment`` or its folder, as the file ``out``, as ``slacktide report`` does.
+    """The page about an experiment, as ``slacktide report`` makes it.
 
-    ``export`` is a folder for every figure as SVG, PNG and CSV. Returns the page's path. Raises as
-    :func:`slacktide.reporting.write`.
+    Parameters
+    ----------
+    experiment : Experiment or path
+        It, or its folder.
+    out : path
+        The file.
+    export : path, optional
+        A folder for every figure as SVG, PNG and CSV.
+
+    Returns
+    -------
+    pathlib.Path
+        Of the page.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to tell of.
+    OutputError
+        Where it cannot be written.
     """
     from slacktide import reporting
 

@@ -62,7 +62,17 @@ class CapacityPlan:
         return frame_of(self._rows)
 
     def plot(self, *, width: float | None = None) -> Figure:
-        """Fulfilment and penalties against the number of hosts; ``width`` in mm."""
+        """Fulfilment and penalties against the number of hosts.
+
+        Parameters
+        ----------
+        width : float, optional
+            In mm.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from slacktide.api.drawing import shown
 
         curves.check_drawing()
@@ -109,17 +119,39 @@ def plan(
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
 
-    policies  names of policies (also ``file.py:Class``) and of presets, or classes that stand in a file
-    target    share of a class that is to reach its SLO, 0.9 or "90%"; 1 for those left out
-    penalty   instead: penalties of at most so many cpu-seconds
-    seeds     each of so many has to meet the goal; they are made from ``seed``
-    within    the answer may be too large by fewer than so many hosts
-    most      test no more hosts than these (eight times ``hosts`` if none is given)
-    curve     also test sizes around the answer, for :meth:`CapacityPlan.plot`
-    folder    runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere
-    jobs, cluster, progress  as of :meth:`Experiment.run`; end, config and settings as of :func:`simulate`
+    Parameters
+    ----------
+    workload, hosts, end, config, **settings
+        As of :func:`simulate`.
+    policies : sequence
+        Names of policies (also ``file.py:Class``) and of presets, or classes that stand in a file.
+    target : mapping, optional
+        Share of a class that is to reach its SLO, 0.9 or "90%"; 1 for those left out.
+    penalty : float, optional
+        Instead: penalties of at most so many cpu-seconds.
+    seed, seeds : int
+        Each of so many has to meet the goal; they are made from ``seed``.
+    within : int
+        The answer may be too large by fewer than so many hosts.
+    most : int, optional
+        Test no more hosts than these (eight times ``hosts`` if none is given).
+    curve : bool
+        Also test sizes around the answer, for :meth:`CapacityPlan.plot`.
+    folder : path, optional
+        Runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere.
+    jobs, cluster, progress
+        As of :meth:`Experiment.run`.
 
-    Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
+    Returns
+    -------
+    CapacityPlan
+
+    Raises
+    ------
+    ConfigError
+        For a goal that no number of hosts achieves.
+    InputError
+        With every broken value.
     """
     listed("plan", policies)
     seeds, within = whole_number("plan: seeds", seeds), whole_number("plan: within", within)

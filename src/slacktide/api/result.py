@@ -182,11 +182,22 @@ class Result:
         return plot({re.split("[.:]", self.policy)[-1]: self}, figure, width=width)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes the folder that ``slacktide simulate --out`` writes, and returns its path.
+        """Writes the folder that ``slacktide simulate --out`` writes; it is there whole or not at all.
 
-        It is there whole or not at all. ``config="FOLDER/manifest.json"`` repeats the run on the same inputs, where
-        the policy was given by name. Raises :class:`OutputError`, also for a folder that holds anything but earlier
-        results.
+        ``config="FOLDER/manifest.json"`` repeats the run on the same inputs, where the policy was given by name.
+
+        Parameters
+        ----------
+        folder : path
+
+        Returns
+        -------
+        pathlib.Path
+
+        Raises
+        ------
+        OutputError
+            Also for a folder that holds anything but earlier results.
         """
         return self._source.folder(folder_at("save", folder))
 
@@ -208,9 +219,18 @@ class Result:
 
 
 def plot(results: Mapping[str, Result], figure: str = "availability", *, width: float | None = None) -> Figure:
-    """A figure of the report about some results, by the names that they shall have in it.
+    """A figure of the report about some results, which are taken for runs of one workload on one host set.
 
-    They are taken for runs of one workload on one host set. ``figure`` and ``width`` as for :meth:`Result.plot`.
+    Parameters
+    ----------
+    results : mapping
+        By the names that they shall have in it.
+    figure, width
+        As of :meth:`Result.plot`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     given: object = results
     named = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)

@@ -57,23 +57,54 @@ def simulate(
 ) -> Result:
     """Simulates a workload on hosts under a policy, as ``slacktide simulate`` does, with the same decisions.
 
-    workload, hosts  a path, a frame (polars, pandas, Arrow), or what :func:`generate` returned, which brings its hosts
-    policy           a name ("qos-driven" if none is given), a class with ``decide``, or an object of one
-    end              stop then, seconds or a text such as "1h"; None: when all requests have completed
-    seed             of everything that is drawn (0 if none is given)
-    preset           settings to start from: "recommended" (the default), "published" or "published-tuned"
-    config           a settings file, or a manifest.json of results; what is said beside it comes on top
-    group_by, kind, approach   "job": rows of one job are one request, of this kind, measured so
-    columns          the workload has columns of its own: a mapping such as ``{"id": "pod_uid", "cpu": "cpu_req:m"}``, a
-                     text or a file as of ``--columns``, or "guess"; its first instant is ``simulation.epoch``
-    intervals        seconds between two points of figures over time; None: there are none
-    events, passes   whether the tables of these names are kept; without passes a run takes less time
-    progress         show it: None in notebooks only, where tqdm is installed
-    settings         every other setting by section and key: ``policy_patience=30`` for ``policy.patience``;
-                     ``classes``, a list as in a settings file; ``delay_network`` a path, or ``generated.network``
+    Parameters
+    ----------
+    workload, hosts : path, frame or Generated
+        A frame is one of polars (also lazy), pandas or Arrow; what :func:`generate` returned brings its hosts. Ids may
+        be texts, admissions instants; further columns of a frame go through to the tables of the result.
+    policy : str, class, object or Pieces, optional
+        A name ("qos-driven" if none is given), a class with ``decide``, or an object of one.
+    end : seconds, text or timedelta, optional
+        Stop then; None: when all requests have completed.
+    seed : int, optional
+        Of everything that is drawn (0 if none is given).
+    preset : str, optional
+        Settings to start from: "recommended" (the default), "published" or "published-tuned".
+    config : path, optional
+        A settings file, or a manifest.json of results; what is said beside it comes on top.
+    group_by, kind, approach : str, optional
+        "job": rows of one job are one request, of this kind, measured so.
+    columns : mapping, text or path, optional
+        The workload has columns of its own: a mapping such as ``{"id": "pod_uid", "cpu": "cpu_req:m"}``, a text or a
+        file as of ``--columns``, or "guess"; its first instant is ``simulation.epoch``.
+    intervals : seconds, text or timedelta, optional
+        Between two points of figures over time; None: there are none.
+    events, passes : bool
+        Whether the tables of these names are kept; without passes a run takes less time.
+    progress : bool, optional
+        Show it; None: in notebooks only, where tqdm is installed.
+    **settings
+        Every other setting by section and key: ``policy_patience=30`` for ``policy.patience``; ``classes``, a list as
+        in a settings file; ``delay_network`` a path, or ``generated.network``; ``policy_score`` and ``policy_cost``
+        also as functions.
 
-    Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
-    your own that breaks its contract.
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ConfigError
+        For settings and arguments.
+    InputError
+        With every broken value of workload and hosts.
+    PluginError
+        For a policy of your own that breaks its contract.
+
+    Warns
+    -----
+    ResultWarning
+        Of instances that never had a host.
     """
     asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}

@@ -82,7 +82,18 @@ class Generated:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes workload.parquet, hosts.parquet and what belongs to them, as ``slacktide generate --out`` does.
 
-        The folder is there whole or not at all. Raises :class:`OutputError`.
+        Parameters
+        ----------
+        folder : path
+            Is there whole or not at all.
+
+        Returns
+        -------
+        pathlib.Path
+
+        Raises
+        ------
+        OutputError
         """
         out = folder_at("save", folder)
         save(GENERATORS[self.generator], self.parameters, self.seed, out)
@@ -97,10 +108,25 @@ class Generated:
 
 @in_python("generate")
 def generate(name: str, /, *, seed: SupportsIndex = 0, **parameters: Any) -> Generated:
-    """A workload and its hosts, by the generator of this name (``slacktide generate`` lists them).
+    """A workload and its hosts.
 
-    ``parameters`` are the generator's own, such as ``hosts=62``. Raises :class:`ConfigError` for an unknown generator
-    or parameter, and for a value out of range.
+    Parameters
+    ----------
+    name : str
+        Of the generator; :func:`list_generators` has them.
+    seed : int
+        Equal ones give equal workloads.
+    **parameters
+        The generator's own, such as ``hosts=62``.
+
+    Returns
+    -------
+    Generated
+
+    Raises
+    ------
+    ConfigError
+        For an unknown generator or parameter, and for a value out of range.
     """
     seed = whole_number("generate: seed", seed, 0)
     name = str(name)

@@ -163,6 +163,11 @@ class Simulation:
         progress : bool, optional
             As of :func:`simulate`.
 
+        Returns
+        -------
+        Simulation
+            Itself.
+
         Raises
         ------
         ConfigError
@@ -202,6 +207,11 @@ class Simulation:
         requests : frame, or a mapping for one
             With the columns of a workload; without ``admission``, or where it is null, they come at once.
 
+        Returns
+        -------
+        Simulation
+            Itself.
+
         Raises
         ------
         ConfigError
@@ -231,7 +241,18 @@ class Simulation:
 
     @in_python(f"{WHERE}.end")
     def end(self, request: SupportsIndex | str) -> Self:
-        """Ends a request: its instances are removed. One that is still to come does not come."""
+        """Ends a request: its instances are removed. One that is still to come does not come.
+
+        Parameters
+        ----------
+        request : int or str
+            Its id.
+
+        Returns
+        -------
+        Simulation
+            Itself.
+        """
         import polars as pl
 
         def ended(rows: pl.DataFrame) -> pl.DataFrame:
@@ -244,7 +265,20 @@ class Simulation:
 
     @in_python(f"{WHERE}.resize")
     def resize(self, request: SupportsIndex | str, **amounts: float) -> Self:
-        """Changes what each instance of a request demands, such as ``cpu=2``; of others it demands what it did."""
+        """Changes what each instance of a request demands.
+
+        Parameters
+        ----------
+        request : int or str
+            Its id.
+        **amounts : float
+            By resource, such as ``cpu=2``; of others it demands what it did.
+
+        Returns
+        -------
+        Simulation
+            Itself.
+        """
 
         def said(text: str) -> str:
             known = parse_resizing(text)
@@ -255,17 +289,49 @@ class Simulation:
 
     @in_python(f"{WHERE}.fail_host")
     def fail_host(self, name: str) -> Self:
-        """Takes a host down, with all that runs on it."""
+        """Takes a host down, with all that runs on it.
+
+        Parameters
+        ----------
+        name : str
+            Of the host.
+
+        Returns
+        -------
+        Simulation
+            Itself.
+        """
         return self._host(name, "fail")
 
     @in_python(f"{WHERE}.return_host")
     def return_host(self, name: str) -> Self:
-        """Brings a host back."""
+        """Brings a host back.
+
+        Parameters
+        ----------
+        name : str
+            Of the host.
+
+        Returns
+        -------
+        Simulation
+            Itself.
+        """
         return self._host(name, "repair")
 
     @in_python(f"{WHERE}.set")
     def set(self, **settings: Unpack[Settings]) -> Self:
-        """Decides by other settings from now on, such as ``policy_patience=30``.
+        """Decides by other settings from now on.
+
+        Parameters
+        ----------
+        **settings
+            Such as ``policy_patience=30``.
+
+        Returns
+        -------
+        Simulation
+            Itself.
 
         Raises
         ------
@@ -341,7 +407,12 @@ class Simulation:
     # -- futures -----------------------------------------------------------------------------------------------------
 
     def copy(self) -> Simulation:
-        """Another simulation in the same state, which goes on by itself."""
+        """Another simulation in the same state, which goes on by itself.
+
+        Returns
+        -------
+        Simulation
+        """
         made = object.__new__(Simulation)
         made.__dict__ = {**self.__dict__, "_decided": list(self._decided)}
         made._run, made._recorder = deepcopy((self._run, self._recorder))
@@ -349,7 +420,13 @@ class Simulation:
 
     @in_python(f"{WHERE}.result")
     def result(self) -> Result:
-        """What has come of it so far, as :func:`simulate` returns it; it can go on after that."""
+        """What has come of it so far; it can go on after that.
+
+        Returns
+        -------
+        Result
+            As of :func:`simulate`.
+        """
         job, (run, recorder) = self._job, deepcopy((self._run, self._recorder))
         done = Finished(job.workload, job.hosts, run.config, run.result(), recorder, job.asked, job.grouping)
         if self.over:
