@@ -15,7 +15,7 @@ import pytest
 from matplotlib.figure import Figure
 
 import slacktide as st
-from slacktide.errors import ConfigError, InputError, ResultWarning
+from slacktide.errors import ConfigError, InputError, InputWarning, ResultWarning
 from support import typed_settings
 
 BEGIN = datetime(2026, 3, 1, 12, 30)
@@ -71,6 +71,12 @@ def test_a_paused_simulation_knows_them(cell: st.Generated, named: pl.DataFrame)
     mine = result.requests.filter(pl.col("id") == "mine")
     assert mine.select("team", "admission").rows() == [("new", pytest.approx(100.0, abs=1e-5))]
     assert (result.requests.filter(pl.col("id") != "mine")["team"] != "new").all()
+
+
+def test_many_runs_say_what_stays_behind(cell: st.Generated, named: pl.DataFrame, tmp_path: Path) -> None:
+    with pytest.warns(InputWarning, match="ids are numbers .* stay behind: team; second 0 is 2026-03-01T12:30"):
+        made = st.Experiment(tmp_path / "one", named, cell.hosts, policies=["priority"], end=60).run(jobs=1)
+    assert "team" not in made.requests.columns
 
 
 def test_an_id_given_twice_and_a_misspelt_column_are_refused(named: pl.DataFrame, cell: st.Generated) -> None:

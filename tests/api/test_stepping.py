@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -116,6 +117,14 @@ def test_changes_are_what_they_say(paused: st.Simulation, cell: st.Generated) ->
     assert to_come not in sim.state.requests["id"]
     sim.end(to_come).run()
     assert to_come not in sim.state.requests["id"]
+
+
+def test_a_manifest_lists_the_changes(paused: st.Simulation, tmp_path: Path) -> None:
+    sim = paused.copy().fail_host("host-1").set(policy_patience=30).resize(1, cpu=0.1).end(1).add(NEW)
+    command = json.loads((sim.result().save(tmp_path / "one") / "manifest.json").read_text())["command"]
+    said = ("fail host-1", "set policy_patience=30", "resize 1 cpu=0.1", "end 1", "add 1000000")
+    assert command == ["slacktide.Simulation", *(f"at 300 s: {one}" for one in said)]
+    assert not paused._changes
 
 
 def test_a_state_has_who_waits_and_what_is_free(cell: st.Generated) -> None:

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 class Made:
     """What a result shows of a run that this program made."""
 
-    def __init__(self, done: Finished, origin: Origin) -> None:
-        self._done, self._origin = done, origin
+    def __init__(self, done: Finished, origin: Origin, command: Sequence[str] = ("slacktide.simulate",)) -> None:
+        self._done, self._origin, self._command = done, origin, command
 
     def table(self, name: str) -> Any:
         """A table by its name, or None."""
@@ -50,7 +50,7 @@ class Made:
         origin, done = self._origin, self._done
         if not whole:
             done = replace(done, asked=replace(done.asked, events=False))
-        run_folder.write(place, done, files=origin.files, command=["slacktide.simulate"], in_memory=origin.digests())
+        run_folder.write(place, done, files=origin.files, command=self._command, in_memory=origin.digests())
         return place
 
 

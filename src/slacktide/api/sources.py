@@ -328,10 +328,24 @@ def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[Servi
     aside = folder / f".given-{os.getpid()}.parquet"
     if what == "workload":
         write_workload(_workload(source, tuple(classes), origin), aside)
+        _warn_of_what_stays(origin)
     else:
         write_hosts(_hosts(source, origin), aside)
     content = hashlib.sha256(aside.read_bytes()).hexdigest()
     return FromFile(aside.replace(folder / f"given-{content}.parquet").resolve())
+
+
+def _warn_of_what_stays(origin: Origin) -> None:
+    """Many runs have a workload in a file, in which ids are numbers and admissions seconds."""
+    own, stays = origin.own, []
+    if own.texts is not None:
+        stays.append("ids are numbers in the order of the rows, from 0")
+    if own.further is not None and own.further.num_columns:
+        stays.append(f"further columns stay behind: {', '.join(own.further.column_names)}")
+    if origin.epoch:
+        stays.append(f"second 0 is {origin.epoch} (simulation_epoch says so to windows and hours)")
+    if stays:
+        warnings.warn(f"workload: in many runs {'; '.join(stays)}", InputWarning, stacklevel=5)
 
 
 def network_file(network: Network, folder: Path) -> str:

@@ -125,6 +125,7 @@ class Simulation:
         self._job = job_of(WHERE, (workload, hosts, columns), policy, named, preset, config, asked, settings)
         self._happened: HostEvents = no_events(len(self._job.hosts.resources))
         self._decided: list[tuple[float, Config]] = []
+        self._changes: tuple[str, ...] = ()
         self._at = -math.inf
         self._run, self._recorder = self._begun()
 
@@ -237,7 +238,7 @@ class Simulation:
             own = replace(own, ids=new["id"].to_arrow())
         self._with(lambda rows: pl.concat([rows, new], how="diagonal_relaxed"))
         self._job = replace(self._job, origin=replace(self._job.origin, own=self._job.origin.own.beside(own)))
-        return self
+        return self._note("add", *more["id"].to_list())
 
     @in_python(f"{WHERE}.end")
     def end(self, request: SupportsIndex | str) -> Self:
@@ -261,7 +262,7 @@ class Simulation:
             )
             return rows.filter((pl.col("admission") < self._next) | ~self._is(rows, request))
 
-        return self._with(ended)
+        return self._with(ended)._note("end", request)
 
     @in_python(f"{WHERE}.resize")
     def resize(self, request: SupportsIndex | str, **amounts: float) -> Self:
@@ -285,7 +286,7 @@ class Simulation:
             new = (self._next, tuple((name, float(plain(one))) for name, one in amounts.items()))
             return format_resizing((*self._before(known), new, *(one for one in known if one[0] > self._next)))
 
-        return self._with(lambda rows: self._say(rows, request, "resize", said))
+        return self._with(lambda rows: self._say(rows, request, "resize", said))._note("resize", request, **amounts)
 
     @in_python(f"{WHERE}.fail_host")
     def fail_host(self, name: str) -> Self:
@@ -348,6 +349,13 @@ class Simulation:
         except ConfigError as error:
             raise ConfigError(f"set: {', '.join(settings)}: {error}") from error
         self._decided.append((self._at, config))
+        self._note("set", **settings)
+        return self
+
+    def _note(self, change: str, *what: object, **more: object) -> Self:
+        """For the manifest of what comes of it."""
+        words = [*map(str, what), *(f"{name}={one}" for name, one in more.items())]
+        self._changes += (f"at {self.now:g} s: {change} {' '.join(words)}",)
         return self
 
     @property
@@ -402,7 +410,7 @@ class Simulation:
         place, code = np.array([hosts.names.index(name)]), np.array([EVENT_KINDS.index(kind)], np.int8)
         self._happened = merged(self._happened, HostEvents(np.array([self._next]), place, code, amounts))
         self._played_again()
-        return self
+        return self._note(kind, name)
 
     # -- futures -----------------------------------------------------------------------------------------------------
 
@@ -431,7 +439,7 @@ class Simulation:
         done = Finished(job.workload, job.hosts, run.config, run.result(), recorder, job.asked, job.grouping)
         if self.over:
             warn_of_unserved(done)
-        return Result(Made(replace(done, own=job.origin.own), job.origin))
+        return Result(Made(replace(done, own=job.origin.own), job.origin, (f"slacktide.{WHERE}", *self._changes)))
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"
