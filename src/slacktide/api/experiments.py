@@ -108,7 +108,7 @@ class Experiment:
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
         passes: bool = False,
-        sweep: Mapping[str, Sequence[Any]] | None = None,
+        sweep: Mapping[str, Iterable[Any]] | None = None,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
         config: str | os.PathLike[str] | None = None,
@@ -375,7 +375,7 @@ def _named(given: Any, name: str) -> dict[str, Any]:
     return dict(given) if isinstance(given, Mapping) else {name: given}
 
 
-def _sweep(given: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
+def _sweep(given: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
     """By SECTION.KEY the values."""
     found: dict[str, Any] = {}
     for name, values in given.items():
