@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _PLACES = {
     "simulate": "api.simulating",
     "Simulation": "api.stepping",
-    "State": "api.stepping",
+    "State": "api.state",
     "Result": "api.result",
     "plot": "api.result",
     "generate": "api.sources",

@@ -15,8 +15,8 @@ from slacktide.api.result import plot as plot
 from slacktide.api.simulating import simulate as simulate
 from slacktide.api.sources import Generated as Generated
 from slacktide.api.sources import generate as generate
+from slacktide.api.state import State as State
 from slacktide.api.stepping import Simulation as Simulation
-from slacktide.api.stepping import State as State
 from slacktide.errors import ConfigError as ConfigError
 from slacktide.errors import InputError as InputError
 from slacktide.errors import InputWarning as InputWarning

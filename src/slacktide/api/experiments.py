@@ -3,58 +3,54 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias, Unpack
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
 from slacktide.api.comparing import Comparison, compare
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
     at_once,
-    by_name,
     configured,
     folder_at,
     in_python,
-    listed,
     only_once,
     plain,
-    policy_by_name,
     seconds,
     sections,
-    whole_number,
     without_network,
 )
 from slacktide.api.drawing import frame_of
+from slacktide.api.grid_words import (
+    WHERE,
+    Drawn,
+    HostsEntry,
+    PolicyEntry,
+    by_their_names,
+    excluded,
+    host_sets,
+    origin_words,
+    policies_by_name,
+    seeds_of,
+    swept,
+)
 from slacktide.api.progress import Watching
 from slacktide.api.result import Result, Saved
-from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
+from slacktide.api.sources import grid_origin, network_file
 from slacktide.api.typed_settings import Settings
 from slacktide.errors import AbsentError, ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
 from slacktide.experiment.local import executor
 from slacktide.results import experiment as folders
-from slacktide.settings import PRESETS, SECTIONS
 from slacktide.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
-
-WHERE = "Experiment"
-PolicyEntry: TypeAlias = PolicyChoice | Mapping[str, Any]
-"""A policy or preset by name, a class that stands in a file, or ``{"preset": ..., "policy": ..., "settings": ...}``."""
-HostsEntry: TypeAlias = Source | Mapping[str, Any]
-"""Hosts, or ``{"of": NAME, "share": 0.9}`` and the like, as in a grid file."""
-
-
-Drawn: TypeAlias = Source | Callable[[int], Source]
-"""A workload, or a function that makes that of a seed."""
 
 
 class Experiment:
@@ -127,18 +123,18 @@ class Experiment:
         self._classes = configured(WHERE, None, config, said, {}).classes
         common = sections(WHERE, said)
         self._asked = {
-            "workloads": _named(workloads, "workload"),
-            "hosts": _hosts(workloads, hosts),
-            "seeds": _seeds(seeds),
+            "workloads": by_their_names(workloads, "workload"),
+            "hosts": host_sets(workloads, hosts),
+            "seeds": seeds_of(seeds),
             "base_seed": plain(base_seed),
             "intervals": seconds("intervals", intervals),
             "passes": passes,
-            "policies": _policies(policies),
+            "policies": policies_by_name(policies),
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
-            **({"exclude": _excluded(exclude)} if exclude else {}),
+            **({"exclude": excluded(exclude)} if exclude else {}),
             **({} if config is None else {"config": os.fspath(config)}),
-            **({} if sweep is None else {"sweep": _sweep(sweep)}),
+            **({} if sweep is None else {"sweep": swept(sweep)}),
             **({"settings": common} if common else {}),
         }
 
@@ -212,24 +208,19 @@ class Experiment:
             raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
         if isinstance(self._asked, grid.Grid):
             return self._asked
-        seeds: Any = self._asked["seeds"]
-        drawn = {name: one for name, one in self._asked["workloads"].items() if callable(one)}
-        of = {
-            name: tuple(seeds) if isinstance(seeds, list)
-            else tuple(grid.derived_seed(int(self._asked["base_seed"]), name, number) for number in range(seeds))
-            for name in drawn
-        }  # fmt: skip
-        made = {name: {seed: one(seed) for seed in of[name]} for name, one in drawn.items()}
-        first = {name: next(iter(ones.values())) for name, ones in made.items()}
+        made = self._drawn()
         given = {axis: self._asked[axis] for axis in ("workloads", "hosts")}
-        given["workloads"] = {**given["workloads"], **first}
+        given["workloads"] = {**given["workloads"], **{name: next(iter(ones.values())) for name, ones in made.items()}}
         if given["hosts"] is None:
-            given["hosts"] = _hosts(given["workloads"], None)
+            given["hosts"] = host_sets(given["workloads"], None)
+
+        def origin(one: Any, what: str) -> Any:
+            return (
+                one if isinstance(one, Mapping) else origin_words(grid_origin(one, opened.inputs, what, self._classes))
+            )
+
         words = {
-            axis: {
-                name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, self._classes))
-                for name, one in given[axis].items()
-            }
+            axis: {name: origin(one, what) for name, one in given[axis].items()}
             for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
         }
         top = {**self._asked, **words}
@@ -243,6 +234,18 @@ class Experiment:
             origins = {seed: grid_origin(one, opened.inputs, "workload", self._classes) for seed, one in ones.items()}
             entries[name] = replace(entries[name], drawn=origins)
         return replace(found, workloads=entries)
+
+    def _drawn(self) -> dict[str, dict[int, Any]]:
+        """Workloads that are functions of the seed, by name and seed."""
+        asked: Any = self._asked
+        seeds = asked["seeds"]
+        found = {}
+        for name, one in asked["workloads"].items():
+            if callable(one):
+                numbers = range(0 if isinstance(seeds, list) else seeds)
+                derived = [grid.derived_seed(int(asked["base_seed"]), name, number) for number in numbers]
+                found[name] = {seed: one(seed) for seed in derived or seeds}
+        return found
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -368,80 +371,6 @@ class Experiment:
             return f"Experiment({str(self.folder)!r}: not begun)"
         found = folders.read(self.folder)
         return f"Experiment({str(self.folder)!r}: {len(found.done)} of {len(found.runs)} runs are done)"
-
-
-def _named(given: Any, name: str) -> dict[str, Any]:
-    """One by itself, under ``name``, or several by name."""
-    return dict(given) if isinstance(given, Mapping) else {name: given}
-
-
-def _sweep(given: Mapping[str, Iterable[Any]]) -> dict[str, Any]:
-    """By SECTION.KEY the values."""
-    found: dict[str, Any] = {}
-    for name, values in given.items():
-        if isinstance(values, str) or not isinstance(values, Iterable):
-            raise ConfigError(f"{WHERE}: sweep: {name}: found {values!r}, expected a list of values")
-        for section, keys in sections(WHERE, {name: None}).items():
-            if section == "classes":
-                raise ConfigError(f"{WHERE}: sweep: found classes, expected settings as SECTION_KEY")
-            found.update({f"{section}.{key}": plain(list(values)) for key in keys})
-    return found
-
-
-def _hosts(workloads: Any, hosts: Any) -> dict[str, Any] | None:
-    if hosts is not None:
-        one = isinstance(hosts, Mapping) and not {"of", "peak_of", "file", "generator"}.isdisjoint(hosts)
-        return {"hosts": hosts} if one else _named(hosts, "hosts")
-    made = list(_named(workloads, "workload").values())
-    if any(callable(one) for one in made):
-        return None  # those of the first that is made
-    return {"hosts": hosts_given(made[0] if len(made) == 1 else made, None)}
-
-
-def _policies(given: Sequence[PolicyChoice] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
-    listed(WHERE, given)
-    named = given if isinstance(given, Mapping) else by_name(WHERE, given)
-    return {str(name): _policy(one) for name, one in named.items()}
-
-
-def _seeds(given: object) -> int | list[int]:
-    """How many, or the very seeds."""
-    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
-    if several and np.ndim(given) > 0:  # type: ignore[arg-type]
-        return [whole_number(f"{WHERE}: seeds", one, 0) for one in given]  # type: ignore[attr-defined]
-    return whole_number(f"{WHERE}: seeds", given)
-
-
-def _excluded(given: object) -> Any:
-    """Combinations, each a mapping."""
-    listed_ones = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if not listed_ones or not all(isinstance(one, Mapping) for one in given):  # type: ignore[attr-defined]
-        raise ConfigError(
-            f"{WHERE}: exclude: found {given!r}, expected a list of combinations: [{{'policy': 'priority'}}]"
-        )
-    return plain([dict(one) for one in given])  # type: ignore[attr-defined]
-
-
-def _policy(one: PolicyEntry) -> dict[str, Any]:
-    if isinstance(one, Mapping):
-        words = {name: value for name, value in one.items() if name in ("policy", "preset", "settings")}
-        flat = {name: value for name, value in one.items() if name not in words}
-        said = dict(words.get("settings") or {})
-        flat |= {name: said.pop(name) for name in list(said) if name not in SECTIONS and name != "classes"}
-        for section, keys in sections(WHERE, flat).items():
-            said[section] = {**said.get(section, {}), **keys} if section != "classes" else keys
-        words |= {"settings": said} if said else {}
-        words |= {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
-        return plain(words)  # type: ignore[no-any-return]
-    name = policy_by_name(one)
-    return {"preset": name} if name in PRESETS else {"policy": name}
-
-
-def _words(origin: grid.FromFile | grid.Generated) -> dict[str, Any]:
-    """As a grid file says it."""
-    if isinstance(origin, grid.FromFile):
-        return {"file": str(origin.path)}
-    return {"generator": origin.generator, "with": dict(origin.parameters), "seed": origin.seed}
 
 
 def _named_as_files(row: Mapping[str, Any], seed: int) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from inspect import isclass
 from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
@@ -27,6 +27,7 @@ from slacktide.api.progress import of_run
 from slacktide.api.result import Made, Result
 from slacktide.api.simulating import job_of, warn_of_unserved
 from slacktide.api.sources import Columns, Source, frame_given
+from slacktide.api.state import State, state_of
 from slacktide.api.typed_settings import Settings
 from slacktide.config import Config, PresetName
 from slacktide.errors import ConfigError
@@ -40,10 +41,9 @@ from slacktide.inputs.formats.tables import workload_of
 from slacktide.inputs.grouping import Approach, GroupBy, Kind
 from slacktide.inputs.write import workload_table
 from slacktide.metrics.intervals import IntervalRecorder
-from slacktide.model import arrow
 from slacktide.model.host_events import EVENT_KINDS, HostEvents, merged, no_events
 from slacktide.settings_file import SettingsFile
-from slacktide.sim import Run, standing
+from slacktide.sim import Run
 from slacktide.state.layout import GRID
 
 if TYPE_CHECKING:
@@ -52,37 +52,6 @@ if TYPE_CHECKING:
 WHERE = "Simulation"
 NEXT = 1.0 / GRID
 """Seconds to the instant after this one."""
-
-
-@dataclass(frozen=True)
-class State:
-    """How a simulation stands.
-
-    Attributes
-    ----------
-    now : float
-        Seconds of simulated time.
-    requests : polars.DataFrame
-        A row per instance that was admitted: id, class, state, host, since, delivered, metric (seconds until its
-        promise breaks), preemptions.
-    hosts : polars.DataFrame
-        A row per host: name, up, instances, and of each resource what it has and what is free.
-    """
-
-    now: float
-    requests: pl.DataFrame
-    hosts: pl.DataFrame
-
-    @property
-    def queue(self) -> pl.DataFrame:
-        """Of ``requests`` those that wait, who waits longest first."""
-        import polars as pl
-
-        return self.requests.filter(pl.col("state") == "waiting").sort("since", maintain_order=True)
-
-    def __repr__(self) -> str:
-        up = int(self.hosts["up"].sum())
-        return f"State(now={self.now:g}: {len(self.queue):,} wait, {up:,} of {len(self.hosts):,} hosts are up)"
 
 
 class Simulation:
@@ -186,16 +155,7 @@ class Simulation:
     @property
     def state(self) -> State:
         """How it stands: frames of requests, hosts and the queue."""
-        run, work, hosts = self._run, self._run.workload, self._run.hosts
-        one = standing.instances_of(run)
-        rows, places = one.pop("row"), one.pop("host")
-        owners = work.ids if work.requests is None or work.request is None else work.requests.ids[work.request]
-        of = self._job.origin.own.told({"id": owners[rows]})
-        of |= {"class": arrow.named(work.service_class[rows], [each.name for each in work.classes])}
-        one |= {"metric": arrow.nullable(one["metric"])}
-        one["host"] = arrow.named(np.maximum(places, 0), hosts.names, places < 0)
-        named = {"name": arrow.texts(hosts.names)} | standing.hosts_of(run)
-        return State(self.now, frame_of(arrow.table(of | one)), frame_of(arrow.table(named)))
+        return state_of(self._run, self._job.origin.own, self.now)
 
     # -- changes -----------------------------------------------------------------------------------------------------
 
