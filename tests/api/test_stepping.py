@@ -59,6 +59,31 @@ def test_pauses_change_nothing(generator: str, policy: Any, tmp_path: Path) -> N
         assert mine.equals(theirs)
 
 
+WINDOWS = [
+    {"name": name, "slo": slo, "rank": rank, "window": {"rolling": "2m"}}
+    for name, slo, rank in (("gold", 0.99, 1), ("silver", 0.9, 2), ("bronze", 0.5, 3))
+]
+SETTINGS: dict[str, dict[str, Any]] = {
+    "no constraints": {"simulation_ignore": "constraints"},
+    "failures": {"failures_uptime": "exponential:200", "failures_downtime": "constant:30"},
+    "windows": {"classes": WINDOWS},
+    "by job": {"group_by": "job", "approach": "aggregated"},
+    "graces": {"simulation_recreation": 3.0, "simulation_grace": "constant:1"},
+    "published": {"preset": "published"},
+}
+
+
+@pytest.mark.parametrize("asked", SETTINGS)
+def test_pauses_change_nothing_whatever_is_set(asked: str, cell: st.Generated) -> None:
+    hosts, settings = cell.hosts.head(12), SETTINGS[asked]
+    whole = st.simulate(cell, hosts, end=400, intervals=50, **settings)
+    stepped = st.Simulation(cell, hosts, end=400, intervals=50, **settings)
+    for at in (0, 33.3, 50, 120.123456, 399):
+        stepped.run(until=at)
+        stepped.copy().fail_host("host-2").run()
+    same(stepped.run().result(), whole)
+
+
 def past(result: st.Result, until: float) -> pl.DataFrame:
     return result.events.filter(pl.col("time") <= until).select("time", "event", "request", "host", "by", "qos")
 
@@ -152,6 +177,13 @@ def test_a_run_without_end_goes_on_as_long_as_is_said(cell: st.Generated) -> Non
     assert sim.result().totals["end"] == 60.0
     with pytest.raises(ConfigError, match="some requests never complete"):
         sim.run()
+
+
+def test_requests_of_jobs_that_no_file_could_say_are_not_changed() -> None:
+    given = st.generate("cell", hosts=8, requests=400)  # one of its jobs has rows of two classes
+    sim = st.Simulation(given, end=60, group_by="job").run(until=10)
+    with pytest.raises(ConfigError, match="group_by='job' cannot be changed"):
+        sim.end(1)
 
 
 def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:

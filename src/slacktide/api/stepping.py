@@ -30,7 +30,7 @@ from slacktide.api.sources import Columns, Source, frame_given
 from slacktide.api.state import State, state_of
 from slacktide.api.typed_settings import Settings
 from slacktide.config import Config, PresetName
-from slacktide.errors import ConfigError
+from slacktide.errors import ConfigError, OutputError
 from slacktide.experiment.run_folder import Finished, wanted_of
 from slacktide.inputs import align
 from slacktide.inputs.columns.cells import expected_name
@@ -351,10 +351,13 @@ class Simulation:
 
     def _with(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
         """Goes on with other requests."""
-        import polars as pl
-
         job = self._job
-        rows = change(frame_of(workload_table(job.workload)).with_columns(pl.col(pl.Categorical).cast(pl.String)))
+        try:
+            rows = change(frame_of(workload_table(job.workload)))
+        except OutputError as error:
+            raise ConfigError(
+                f"requests made by group_by='job' cannot be changed where a file could not say them: {error}"
+            ) from error
         opened = workload_frame(rows)
         workload, _ = align(workload_of(opened, job.config.classes), job.hosts)
         origin = replace(job.origin, tables={**job.origin.tables, "workload": opened.table})
