@@ -179,11 +179,18 @@ def test_a_run_without_end_goes_on_as_long_as_is_said(cell: st.Generated) -> Non
         sim.run()
 
 
-def test_requests_of_jobs_that_no_file_could_say_are_not_changed() -> None:
-    given = st.generate("cell", hosts=8, requests=400)  # one of its jobs has rows of two classes
-    sim = st.Simulation(given, end=60, group_by="job").run(until=10)
-    with pytest.raises(ConfigError, match="group_by='job' cannot be changed"):
-        sim.end(1)
+def test_requests_of_several_rows_are_changed() -> None:
+    given = st.generate("cell", hosts=8, requests=400)
+    sim = st.Simulation(given, end=200, group_by="job").run(until=100)
+    before = past(sim.result(), 100.0)
+    one = int(sim.state.requests.group_by("id").len().sort("len", "id")["id"][-1])
+    sim.add(NEW).end(one).add({**NEW, "id": 10**6 + 1})
+    assert past(sim.result(), 100.0).equals(before)
+    result = sim.run(until=101).resize(10**6, cpu=0.02).run().result()
+    theirs = result.instances.filter(pl.col("request") == one)
+    assert len(theirs) > 1
+    assert theirs["removed"].is_not_null().all()
+    assert set(result.requests["id"]) >= {10**6, 10**6 + 1}
 
 
 def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:

@@ -196,7 +196,7 @@ class Simulation:
             offset = int(self._job.workload.ids.max()) + 1
             new = new.with_columns(pl.col("id") + offset)
             own = replace(own, ids=new["id"].to_arrow())
-        self._with(lambda rows: pl.concat([rows, new], how="diagonal_relaxed"))
+        self._with(lambda rows: pl.concat([rows, new], how="diagonal_relaxed").sort("admission", maintain_order=True))
         self._job = replace(self._job, origin=replace(self._job.origin, own=self._job.origin.own.beside(own)))
         return self._note("add", *more["id"].to_list())
 
