@@ -25,9 +25,9 @@ from measuring import announce, options, slacktide, table, warm
 
 STEPS = {
     "reading of the workload": ("slacktide.inputs", "read_workload"),
-    "arrays for the run": ("slacktide.sim.engine", "prepare"),
-    "the run": ("slacktide.sim.engine", "drive"),
-    "its columns": ("slacktide.sim.engine", "result_of"),
+    "arrays for the run": ("slacktide.sim.pausable", "prepare"),
+    "the run": ("slacktide.sim.pausable", "drive"),
+    "its columns": ("slacktide.sim.pausable", "result_of"),
     "hashes of files": ("slacktide.results", "file_hashes"),
     "writing of requests.parquet": ("slacktide.experiment.run_folder", "_write_tables"),
     "availability per class": ("slacktide.metrics", "per_class"),

@@ -10,21 +10,31 @@ __version__ = "0.1.0"
 
 _PLACES = {
     "simulate": "api.simulating",
+    "Simulation": "api.stepping",
+    "State": "api.state",
     "Result": "api.result",
     "plot": "api.result",
     "generate": "api.sources",
     "Generated": "api.sources",
+    "compare": "api.comparing",
+    "Comparison": "api.comparing",
     "Experiment": "api.experiments",
     "plan": "api.planning",
     "report": "api.experiments",
+    "list_policies": "api.listing",
+    "list_generators": "api.listing",
+    "list_settings": "api.listing",
+    "load": "api.loading",
     "past": "api.pasts",
     "Past": "api.pasts",
     "CapacityPlan": "api.planning",
     "SlacktideError": "errors",
     "ConfigError": "errors",
     "InputError": "errors",
+    "InputWarning": "errors",
     "OutputError": "errors",
     "PluginError": "errors",
+    "ResultWarning": "errors",
     "RunsError": "errors",
 }
 """Where each public name is."""
@@ -41,4 +51,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)

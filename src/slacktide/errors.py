@@ -14,7 +14,8 @@
     ├── StateError        an operation that does not fit what is known of a live cluster
     └── KubeError         the API server refused or could not be reached (:mod:`slacktide.kube`)
 
-Of what is left out of an input that is taken :class:`InputWarning` warns.
+Of what is left out of an input that is taken :class:`InputWarning` warns, of what a result hides
+:class:`ResultWarning`.
 
 Expected failure (a request that finds no host) is never an exception: it is a
 reason on the plan.  Exceptions are for misuse and broken input; their text
@@ -76,6 +77,10 @@ class StateError(SlacktideError):
 
 class InputWarning(UserWarning):
     """An input is taken, and something in it is left out."""
+
+
+class ResultWarning(UserWarning):
+    """A result is there, and is easily taken for better than it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -36,5 +38,16 @@ def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
         assert float(box[2]) == pytest.approx(85 * MM, abs=0.5)
 
 
-def test_both_are_there() -> None:
-    assert [one.stem for one in NOTEBOOKS] == ["which-policy-keeps-which-promise", "your-own-policy"]
+@pytest.mark.slow
+def test_the_tour_is_typed(tmp_path: Path) -> None:
+    book = nbformat.read(NOTEBOOKS[0], 4)  # type: ignore[no-untyped-call]
+    program = tmp_path / "tour.py"
+    program.write_text("\n\n".join(cell.source for cell in book.cells if cell.cell_type == "code") + "\n")
+    words = [sys.executable, "-m", "mypy", "--strict", str(program)]
+    done = subprocess.run(words, cwd=REPOSITORY, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_all_are_there() -> None:
+    names = ["a-tour-of-the-api", "which-policy-keeps-which-promise", "your-own-policy"]
+    assert [one.stem for one in NOTEBOOKS] == names

@@ -44,7 +44,7 @@ def test_the_reference_is_that_of_the_code() -> None:
 
 
 def test_public_names_are_those_of_the_page() -> None:
-    kinds = {name for name in st.__all__ if inspect.isclass(getattr(st, name)) and name.endswith("Error")}
+    kinds = {name for name in st.__all__ if inspect.isclass(getattr(st, name)) and name.endswith(("Error", "Warning"))}
     assert set(st.__all__) == {*made.FUNCTIONS, *made.CLASSES, *kinds, "__version__"}
     for name in kinds:
         assert getattr(st, name) is getattr(errors, name)

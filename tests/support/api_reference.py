@@ -13,10 +13,12 @@ import slacktide as st
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "python.md"
 BEGIN, END = "<!-- reference: begin -->", "<!-- reference: end -->"
 WIDTH = 110
-FUNCTIONS: dict[str, Any] = {
-    name: getattr(st, name) for name in ("generate", "simulate", "plot", "plan", "report", "past")
-}
-CLASSES = ("Generated", "Result", "Experiment", "CapacityPlan", "Past")
+NAMES = (
+    *("generate", "simulate", "plot", "plan", "report", "compare", "load", "past"),
+    *("list_policies", "list_generators", "list_settings"),
+)
+FUNCTIONS: dict[str, Any] = {name: getattr(st, name) for name in NAMES}
+CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "Comparison", "CapacityPlan", "Past")
 
 
 def signature(name: str, function: Any, *, method: bool = False) -> str:
@@ -73,7 +75,11 @@ def reference() -> str:
     parts = [entry(f"st.{name}", signature(f"st.{name}", one), one) for name, one in FUNCTIONS.items()]
     for name in CLASSES:
         kind = getattr(st, name)
-        head = signature(f"st.{name}", kind.__init__, method=True) if name == "Experiment" else f"class st.{name}"
+        head = (
+            signature(f"st.{name}", kind.__init__, method=True)
+            if name in ("Experiment", "Simulation")
+            else f"class st.{name}"
+        )
         parts.append(
             entry(f"st.{name}", head, kind).removesuffix("```\n") + "\n" + "\n\n".join(members(kind)) + "\n```\n"
         )

@@ -21,6 +21,7 @@ from slacktide.experiment.local import cores
 from slacktide.model import Network, ServiceClass
 from slacktide.model.durations import parse_duration
 from slacktide.policy import Pieces, Policy
+from slacktide.policy.loader import GIVEN
 from slacktide.settings_file import SettingsFile
 
 PolicyChoice: TypeAlias = str | Policy | type[Policy] | Pieces
@@ -29,6 +30,8 @@ Duration: TypeAlias = float | str | timedelta | np.timedelta64 | np.number[Any]
 """Seconds, a text such as ``"1h30m"``, or a ``timedelta``, also of numpy."""
 
 
+IN_PROCESS = ("simulate", "Simulation")
+"""What runs in this process, so that it finds what only this process has."""
 P = ParamSpec("P")
 R = TypeVar("R")
 KEYWORDS: dict[str, tuple[str, ...]] = {}
@@ -144,7 +147,10 @@ def sections(where: str, keywords: Mapping[str, object]) -> dict[str, Any]:
         key = name.removeprefix(f"{section}_")
         if section is None or key not in settings.types_of(section):
             raise ConfigError(f"{where}: {name}: unknown, expected {_keyword(where, name)}")
-        found.setdefault(section, {})[key] = plain(value)
+        said = (
+            code_by_name(where, value) if name in ("policy_score", "policy_cost") and callable(value) else plain(value)
+        )
+        found.setdefault(section, {})[key] = said
     return found
 
 
@@ -226,6 +232,16 @@ def at_once(where: str, jobs: object) -> int:
     return found if found > 0 else max(most + 1 + found, 1)
 
 
+def code_by_name(where: str, function: Any) -> str:
+    """A score or cost that is given as a function, by the name under which a run finds it."""
+    name = getattr(function, "__qualname__", type(function).__name__)
+    if where in IN_PROCESS:
+        text = f"{getattr(function, '__module__', '')}.{name}"
+        GIVEN[text] = function
+        return text
+    return _in_file(function, f"the function {name}")
+
+
 def policy_by_name(policy: PolicyChoice) -> str:
     """A name by which another process finds the policy: ``file.py:Class`` of a class that stands in a file."""
     if isinstance(policy, str):
@@ -236,17 +252,22 @@ def policy_by_name(policy: PolicyChoice) -> str:
         raise ConfigError(
             f"policy: found an object of {type(policy).__name__}, expected its class: every run makes one of its own"
         )
+    return _in_file(policy, f"the class {policy.__qualname__}")
+
+
+def _in_file(given: Any, what: str) -> str:
+    """``file.py:NAME`` of a class or function. Raises :class:`ConfigError` where other processes cannot read it."""
     try:
-        file = inspect.getsourcefile(policy)
-    except (TypeError, OSError):  # a class of a notebook, whose module __main__ has no file
+        file = inspect.getsourcefile(given)
+    except (TypeError, OSError):  # one of a notebook, whose module __main__ has no file
         file = None
-    if file is None or not file.endswith(".py") or not Path(file).is_file() or policy.__qualname__ != policy.__name__:
+    if file is None or not file.endswith(".py") or not Path(file).is_file() or given.__qualname__ != given.__name__:
         raise ConfigError(
-            f"policy: found the class {policy.__qualname__}, expected one at the top of a .py file, which other "
-            "processes can read: in a notebook write it with %%writefile mine.py, and give 'mine.py:"
-            f"{policy.__name__}'. simulate() takes the class itself"
+            f"policy: found {what}, expected one at the top of a .py file, which other processes can read: in a "
+            f"notebook write it with %%writefile mine.py, and give 'mine.py:{given.__name__}'. simulate() takes it "
+            "itself"
         )
-    return f"{file}:{policy.__name__}"
+    return f"{file}:{given.__name__}"
 
 
 def _pieces_by_name(policy: Pieces) -> str:

@@ -62,6 +62,27 @@ def shown(draw: Callable[[Sheet], Any], width: float | None) -> Any:
     return drawing
 
 
+def onto(draw: Callable[[Any], None], width: float | None, ax: Any, *, height: float = 2.6) -> Any:
+    """The figure with what is drawn on one pair of axes: the user's, or that of a figure ``height`` inches high."""
+    from slacktide.drawing import style
+    from slacktide.reporting import need_libraries
+
+    need_libraries()
+    if ax is not None:
+        draw(ax)
+        return ax.figure
+
+    def alone(sheet: Sheet) -> Any:
+        from matplotlib.figure import Figure
+
+        with style(sheet):
+            figure = Figure(figsize=(min(sheet.width, 6.0), height), layout="constrained")
+            draw(figure.subplots())
+            return figure
+
+    return shown(alone, width)
+
+
 def _checked(width: object) -> float:
     found = float(width) if isinstance(width, SupportsFloat) else 0.0
     if not LEAST <= found <= MOST:

@@ -4,48 +4,53 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 
-import numpy as np
-
+from slacktide.api.comparing import Comparison, compare
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
     at_once,
-    by_name,
     configured,
     folder_at,
     in_python,
-    listed,
     only_once,
     plain,
-    policy_by_name,
     seconds,
     sections,
-    whole_number,
     without_network,
 )
 from slacktide.api.drawing import frame_of
+from slacktide.api.grid_words import (
+    WHERE,
+    Drawn,
+    HostsEntry,
+    PolicyEntry,
+    by_their_names,
+    excluded,
+    host_sets,
+    origin_words,
+    policies_by_name,
+    seeds_of,
+    swept,
+)
 from slacktide.api.progress import Watching
-from slacktide.api.sources import Source, grid_origin, hosts_given, network_file
+from slacktide.api.result import Result, Saved
+from slacktide.api.sources import grid_origin, network_file
+from slacktide.api.typed_settings import Settings
 from slacktide.errors import AbsentError, ConfigError, RunsError
 from slacktide.experiment import conduct, grid, store
 from slacktide.experiment.checked import INTERVALS, Node
 from slacktide.experiment.local import executor
 from slacktide.results import experiment as folders
-from slacktide.settings import PRESETS
 from slacktide.settings_file import SettingsFile
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.figure import Figure
-
-WHERE = "Experiment"
-PolicyEntry: TypeAlias = PolicyChoice | Mapping[str, Any]
-"""A policy or preset by name, a class that stands in a file, or ``{"preset": ..., "policy": ..., "settings": ...}``."""
-HostsEntry: TypeAlias = Source | Mapping[str, Any]
-"""Hosts, or ``{"of": NAME, "share": 0.9}`` and the like, as in a grid file."""
 
 
 class Experiment:
@@ -54,23 +59,43 @@ class Experiment:
     What is done already is not run again: interrupt :meth:`run` whenever you like, and call it again. An experiment
     that is in its folder already is opened by ``Experiment(folder)``.
 
-    folder     of the experiment
-    workloads  one, or several by name; hosts likewise (left out: those that ``generate`` made with the workload)
-    policies   names of policies and presets, or classes that stand in a file; or several by name, each a name, such a
-               class, or a mapping with ``preset``, ``policy`` and ``settings`` as in a grid file
-    seeds      how many, or the very seeds; ``base_seed`` is what so many seeds are made from
-    end        as of :func:`simulate`; ``intervals`` likewise
-    passes     whether runs keep a row for each pass, which the figure ``passes`` of a report needs
-    exclude    combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``
-    config     a settings file for all policies, without its seed and end
-    settings   of all policies, as of :func:`simulate`, which come on top
+    Parameters
+    ----------
+    folder : path
+        Of the experiment.
+    workloads : as of simulate, function, or mapping, optional
+        One, or several by name; a function makes the workload of a seed, so that each seed has another one.
+    hosts : as of simulate, or mapping, optional
+        One host set, or several by name; None: those that ``generate`` made with the workload.
+    policies : sequence or mapping
+        Names of policies and presets, or classes that stand in a file; or several by name, each a name, such a class,
+        or a mapping with ``policy``, ``preset`` and settings: ``{"policy": "qos-driven", "policy_patience": 30}``.
+    seeds : int, or several
+        How many, or the very seeds.
+    base_seed : int
+        What so many seeds are made from.
+    end, intervals : seconds, text or timedelta
+        As of :func:`simulate`.
+    passes : bool
+        Whether runs keep a row for each pass, which the figure ``passes`` of a report needs.
+    sweep : mapping, optional
+        Settings and the values that each policy is run with, in every combination, such as
+        ``{"policy_patience": [15, 30]}``; frames have a column for each.
+    exclude : sequence of mappings
+        Combinations that are left out, such as ``[{"policy": "priority", "hosts": "few"}]``.
+    title : str, optional
+        Of the report.
+    config : path, optional
+        A settings file for all policies, without its seed and end.
+    **settings
+        Of all policies, as of :func:`simulate`, which come on top.
     """
 
     @in_python(WHERE)
     def __init__(
         self,
         folder: str | os.PathLike[str],
-        workloads: Source | Mapping[str, Source] | None = None,
+        workloads: Drawn | Mapping[str, Drawn] | None = None,
         hosts: HostsEntry | Mapping[str, HostsEntry] | None = None,
         policies: Sequence[PolicyChoice] | Mapping[str, PolicyEntry] = ("priority", "recommended"),
         *,
@@ -79,10 +104,11 @@ class Experiment:
         end: Duration | None = None,
         intervals: Duration = INTERVALS,
         passes: bool = False,
+        sweep: Mapping[str, Iterable[Any]] | None = None,
         exclude: Sequence[Mapping[str, Any]] = (),
         title: str | None = None,
         config: str | os.PathLike[str] | None = None,
-        **settings: Any,
+        **settings: Unpack[Settings],
     ) -> None:
         self.folder = store.check_folder(folder_at(f"{WHERE}: folder", folder))
         self._asked: grid.Grid | dict[str, Any] | None = None
@@ -93,28 +119,41 @@ class Experiment:
             folders.read(self.folder)
             return
         only_once(WHERE, "policies", "policy.name", settings)
-        settings, self._network = without_network(settings)
-        self._classes = configured(WHERE, None, config, settings, {}).classes
-        common = sections(WHERE, settings)
+        said, self._network = without_network(settings)
+        self._classes = configured(WHERE, None, config, said, {}).classes
+        common = sections(WHERE, said)
         self._asked = {
-            "workloads": _named(workloads, "workload"),
-            "hosts": _hosts(workloads, hosts),
-            "seeds": _seeds(seeds),
+            "workloads": by_their_names(workloads, "workload"),
+            "hosts": host_sets(workloads, hosts),
+            "seeds": seeds_of(seeds),
             "base_seed": plain(base_seed),
             "intervals": seconds("intervals", intervals),
             "passes": passes,
-            "policies": _policies(policies),
+            "policies": policies_by_name(policies),
             **({} if end is None else {"end": seconds("end", end)}),
             **({} if title is None else {"title": title}),
-            **({"exclude": _excluded(exclude)} if exclude else {}),
+            **({"exclude": excluded(exclude)} if exclude else {}),
             **({} if config is None else {"config": os.fspath(config)}),
+            **({} if sweep is None else {"sweep": swept(sweep)}),
             **({"settings": common} if common else {}),
         }
 
     @classmethod
     @in_python("Experiment.from_file")
     def from_file(cls, grid_file: str | os.PathLike[str], folder: str | os.PathLike[str], **variables: object) -> Self:
-        """The experiment of a grid file (docs/experiments.md), ``variables`` filled in."""
+        """The experiment of a grid file (docs/experiments.md).
+
+        Parameters
+        ----------
+        grid_file, folder : path
+            The file, and where results are kept.
+        **variables
+            Of the file.
+
+        Returns
+        -------
+        Experiment
+        """
         found = cls.__new__(cls)
         found.folder, found._network, found._described = store.check_folder(Path(folder)), None, False
         found._asked = grid.read(Path(grid_file), {name: str(value) for name, value in variables.items()})
@@ -124,12 +163,28 @@ class Experiment:
     def run(
         self, *, jobs: SupportsIndex | None = None, cluster: str | None = None, progress: bool | None = None
     ) -> Self:
-        """Does the runs that have no results yet, ``jobs`` at a time, as joblib counts them: None and -1 are all
-        processors, -2 all but one.
+        """Does the runs that have no results yet. An interrupt ends all processes; what is done stays.
 
-        ``cluster`` is the address of a Dask scheduler whose workers do them; ``progress`` as of :func:`simulate`. An
-        interrupt ends all processes; what is done stays. Raises :class:`ConfigError` and :class:`InputError` before
-        the first run, and :class:`RunsError` at the end where some failed: the others are done.
+        Parameters
+        ----------
+        jobs : int, optional
+            So many at a time, as joblib counts them: None and -1 are all processors, -2 all but one.
+        cluster : str, optional
+            The address of a Dask scheduler whose workers do them.
+        progress : bool, optional
+            As of :func:`simulate`.
+
+        Returns
+        -------
+        Experiment
+            Itself.
+
+        Raises
+        ------
+        ConfigError, InputError
+            Before the first run.
+        RunsError
+            At the end, where some failed: the others are done.
         """
         wanted = at_once("run", jobs)
         with store.opened(self.folder) as opened:
@@ -153,11 +208,19 @@ class Experiment:
             raise ConfigError(f"{self.folder}: only what was asked for can be run: give workloads and policies")
         if isinstance(self._asked, grid.Grid):
             return self._asked
+        made = self._drawn()
+        given = {axis: self._asked[axis] for axis in ("workloads", "hosts")}
+        given["workloads"] = {**given["workloads"], **{name: next(iter(ones.values())) for name, ones in made.items()}}
+        if given["hosts"] is None:
+            given["hosts"] = host_sets(given["workloads"], None)
+
+        def origin(one: Any, what: str) -> Any:
+            return (
+                one if isinstance(one, Mapping) else origin_words(grid_origin(one, opened.inputs, what, self._classes))
+            )
+
         words = {
-            axis: {
-                name: one if isinstance(one, Mapping) else _words(grid_origin(one, opened.inputs, what, self._classes))
-                for name, one in self._asked[axis].items()
-            }
+            axis: {name: origin(one, what) for name, one in given[axis].items()}
             for axis, what in (("workloads", "workload"), ("hosts", "hosts"))
         }
         top = {**self._asked, **words}
@@ -165,7 +228,24 @@ class Experiment:
             common = top.get("settings", {})
             delay = {**common.get("delay", {}), "network": network_file(self._network, opened.inputs)}
             top["settings"] = {**common, "delay": delay}
-        return grid.of(Node(SettingsFile(WHERE, top), (), top))
+        found = grid.of(Node(SettingsFile(WHERE, top), (), top))
+        entries = dict(found.workloads)
+        for name, ones in made.items():
+            origins = {seed: grid_origin(one, opened.inputs, "workload", self._classes) for seed, one in ones.items()}
+            entries[name] = replace(entries[name], drawn=origins)
+        return replace(found, workloads=entries)
+
+    def _drawn(self) -> dict[str, dict[int, Any]]:
+        """Workloads that are functions of the seed, by name and seed."""
+        asked: Any = self._asked
+        seeds = asked["seeds"]
+        found = {}
+        for name, one in asked["workloads"].items():
+            if callable(one):
+                numbers = range(0 if isinstance(seeds, list) else seeds)
+                derived = [grid.derived_seed(int(asked["base_seed"]), name, number) for number in numbers]
+                found[name] = {seed: one(seed) for seed in derived or seeds}
+        return found
 
     @property
     def runs(self) -> pl.DataFrame:
@@ -173,12 +253,11 @@ class Experiment:
         import pyarrow as pa
 
         names = ("workload", "hosts", "policy", "seed", "error", "key")
-        rows = [
-            {**{name: getattr(one, name) for name in names}, "done": one.folder is not None}
-            for one in self._read().runs
-        ]
+        found = self._read()
+        rows = [{**{name: getattr(one, name) for name in names}, "done": one.folder is not None} for one in found.runs]
         kinds = {name: pa.string() for name in names} | {"seed": pa.int64(), "done": pa.bool_()}
-        return frame_of(pa.Table.from_pylist(rows, pa.schema(kinds)))  # errors are text, also where there are none
+        # errors are text, also where there are none
+        return _with_swept(frame_of(pa.Table.from_pylist(rows, pa.schema(kinds))), found)
 
     @property
     def classes(self) -> pl.DataFrame:
@@ -189,7 +268,9 @@ class Experiment:
         from slacktide.reporting.scores import read_run
 
         self._done()
-        return _frame(_named_as_files(row, one.run.seed) for one in members(self._read()) for row in read_run(one))
+        found = self._read()
+        rows = _frame(_named_as_files(row, one.run.seed) for one in members(found) for row in read_run(one))
+        return _with_swept(rows, found)
 
     @property
     def requests(self) -> pl.DataFrame:
@@ -201,10 +282,46 @@ class Experiment:
             place = [pl.lit(getattr(one, name)).alias(name) for name in ("workload", "hosts", "policy")]
             place.append(pl.lit(one.seed, pl.Int64).alias("seed"))
             frames.append(frame_of(one.requests()).select(*place, pl.all()))
-        return pl.concat(frames, how="diagonal")
+        return _with_swept(pl.concat(frames, how="diagonal"), self._read())
+
+    def compare(self, a: str, b: str, *, confidence: float = 0.95, seed: int = 0) -> Comparison:
+        """Compares two policies, by the runs of equal workload, hosts and seed.
+
+        Parameters
+        ----------
+        a, b : str
+            Policies as :attr:`runs` calls them.
+        confidence, seed
+            As of :func:`slacktide.compare`.
+
+        Returns
+        -------
+        Comparison
+        """
+        done = self._done()
+        by_place: list[dict[tuple[str, str, int], Path]] = []
+        for name in (a, b):
+            found = {(one.workload, one.hosts, one.seed): one.folder for one in done if one.policy == name}
+            if not found:
+                known = list(dict.fromkeys(one.policy for one in done))
+                raise ConfigError(f"compare: found {name!r}, expected a policy with finished runs: {', '.join(known)}")
+            by_place.append({place: folder for place, folder in found.items() if folder is not None})
+        both = [place for place in by_place[0] if place in by_place[1]]
+        mine, theirs = ([Result(Saved(one[place])) for place in both] for one in by_place)
+        return compare(mine, theirs, confidence=confidence, seed=seed)
 
     def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
-        """A figure of the report about all finished runs, as :meth:`Result.plot`."""
+        """A figure of the report about all finished runs.
+
+        Parameters
+        ----------
+        figure, width
+            As of :meth:`Result.plot`.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from slacktide.api.drawing import figure_of
 
         self._done()
@@ -212,7 +329,17 @@ class Experiment:
         return found
 
     def report(self, out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None) -> Path:
-        """Writes the HTML page about it, as :func:`slacktide.report`."""
+        """Writes the HTML page about it.
+
+        Parameters
+        ----------
+        out, export : path
+            As of :func:`slacktide.report`.
+
+        Returns
+        -------
+        pathlib.Path
+        """
         return report(self, out, export=export)
 
     def _read(self) -> folders.Experiment:
@@ -235,6 +362,10 @@ class Experiment:
     def __fspath__(self) -> str:
         return str(self.folder)
 
+    def _repr_html_(self) -> str:
+        shown = self.classes._repr_html_() if self._described and self._read().done else ""
+        return f"<p>{escape(repr(self))}</p>{shown}"
+
     def __repr__(self) -> str:
         if (self._asked is not None and not self._described) or not (self.folder / folders.ABOUT).is_file():
             return f"Experiment({str(self.folder)!r}: not begun)"
@@ -242,63 +373,23 @@ class Experiment:
         return f"Experiment({str(self.folder)!r}: {len(found.done)} of {len(found.runs)} runs are done)"
 
 
-def _named(given: Any, name: str) -> dict[str, Any]:
-    """One by itself, under ``name``, or several by name."""
-    return dict(given) if isinstance(given, Mapping) else {name: given}
-
-
-def _hosts(workloads: Any, hosts: Any) -> dict[str, Any]:
-    if hosts is not None:
-        one = isinstance(hosts, Mapping) and not {"of", "peak_of", "file", "generator"}.isdisjoint(hosts)
-        return {"hosts": hosts} if one else _named(hosts, "hosts")
-    made = list(_named(workloads, "workload").values())
-    return {"hosts": hosts_given(made[0] if len(made) == 1 else made, None)}
-
-
-def _policies(given: Sequence[PolicyChoice] | Mapping[str, PolicyEntry]) -> dict[str, Any]:
-    listed(WHERE, given)
-    named = given if isinstance(given, Mapping) else by_name(WHERE, given)
-    return {str(name): _policy(one) for name, one in named.items()}
-
-
-def _seeds(given: object) -> int | list[int]:
-    """How many, or the very seeds."""
-    several = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping)
-    if several and np.ndim(given) > 0:  # type: ignore[arg-type]
-        return [whole_number(f"{WHERE}: seeds", one, 0) for one in given]  # type: ignore[attr-defined]
-    return whole_number(f"{WHERE}: seeds", given)
-
-
-def _excluded(given: object) -> Any:
-    """Combinations, each a mapping."""
-    listed_ones = isinstance(given, Sequence) and not isinstance(given, str | bytes)
-    if not listed_ones or not all(isinstance(one, Mapping) for one in given):  # type: ignore[attr-defined]
-        raise ConfigError(
-            f"{WHERE}: exclude: found {given!r}, expected a list of combinations: [{{'policy': 'priority'}}]"
-        )
-    return plain([dict(one) for one in given])  # type: ignore[attr-defined]
-
-
-def _policy(one: PolicyEntry) -> dict[str, Any]:
-    if isinstance(one, Mapping):
-        named = {"policy": policy_by_name(one["policy"])} if "policy" in one else {}
-        return plain({**one, **named})  # type: ignore[no-any-return]
-    name = policy_by_name(one)
-    return {"preset": name} if name in PRESETS else {"policy": name}
-
-
-def _words(origin: grid.FromFile | grid.Generated) -> dict[str, Any]:
-    """As a grid file says it."""
-    if isinstance(origin, grid.FromFile):
-        return {"file": str(origin.path)}
-    return {"generator": origin.generator, "with": dict(origin.parameters), "seed": origin.seed}
-
-
 def _named_as_files(row: Mapping[str, Any], seed: int) -> dict[str, Any]:
     """A row of the report's numbers, by the names and keys of all other tables."""
     shown = {"replicate": ("seed", seed), "lowest": ("availability_min", row["lowest"])}
     shown["kept"] = "fulfilment", row["kept"] / row["requests"] if row["requests"] else float("nan")
     return dict(shown.get(name, (name, value)) for name, value in row.items())
+
+
+def _with_swept(rows: pl.DataFrame, found: folders.Experiment) -> pl.DataFrame:
+    """With a column behind the others for each setting that is swept, called as its keyword."""
+    import polars as pl
+
+    policies = found.grid.get("policies", {})
+    swept = [{"policy": name, **one["swept"]} for name, one in policies.items() if one.get("swept")]
+    if not swept:
+        return rows
+    columns = {name: name.replace(".", "_", 1) for name in swept[0]}
+    return rows.join(pl.DataFrame(swept).rename(columns), on="policy", how="left", maintain_order="left")
 
 
 def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
@@ -311,10 +402,28 @@ def _frame(rows: Iterable[Mapping[str, Any]]) -> pl.DataFrame:
 def report(
     experiment: str | os.PathLike[str], out: str | os.PathLike[str], *, export: str | os.PathLike[str] | None = None
 ) -> Path:
-    """The page about an experiment, an ``Experiment`` or its folder, as the file ``out``, as ``slacktide report`` does.
+    """The page about an experiment, as ``slacktide report`` makes it.
 
-    ``export`` is a folder for every figure as SVG, PNG and CSV. Returns the page's path. Raises as
-    :func:`slacktide.reporting.write`.
+    Parameters
+    ----------
+    experiment : Experiment or path
+        It, or its folder.
+    out : path
+        The file.
+    export : path, optional
+        A folder for every figure as SVG, PNG and CSV.
+
+    Returns
+    -------
+    pathlib.Path
+        Of the page.
+
+    Raises
+    ------
+    InputError
+        Where there is nothing to tell of.
+    OutputError
+        Where it cannot be written.
     """
     from slacktide import reporting
 

@@ -46,7 +46,17 @@ class Past:
         return self._table(outcome.PODS)
 
     def verdict(self, seeds: int = 3) -> dict[str, Any]:
-        """What ``slacktide verdict --json`` prints; the page is in the folder then. ``seeds``: draws of start-ups."""
+        """What ``slacktide verdict --json`` prints; the page is in the folder then.
+
+        Parameters
+        ----------
+        seeds : int
+            Draws of start-ups.
+
+        Returns
+        -------
+        dict
+        """
         from slacktide.verdict.cluster_past import read
         from slacktide.verdict.judging import as_mapping, judged
         from slacktide.verdict.page import PAGE, write
@@ -77,16 +87,38 @@ def past(
 ) -> Past:
     """Makes a simulation's input of what a cluster did, or of what it is, as ``slacktide past``.
 
-    source     "cluster": what runs and waits now, by ``kubeconfig`` and ``context``; "objects": the same from ``files``
-               of kubectl, must-gather or a backup; "audit": what audit logs in ``files`` say; "prometheus": what
-               kube-state-metrics says in the Prometheus of this address (more: the command)
-    out        a folder for the files
-    promise    what the proposed classes are of: "priority", "namespace", "kind", "data", or "label=KEY"
-    begin      how long ago the past of a Prometheus begins
-    horizon    so long a cluster of which only the present is known goes on as it is
-    anonymize  replace all names, so that the files can be given away
+    Parameters
+    ----------
+    source : str
+        "cluster": what runs and waits now, by ``kubeconfig`` and ``context``; "objects": the same from files of
+        kubectl, must-gather or a backup; "audit": what audit logs in ``files`` say; "prometheus": what
+        kube-state-metrics says in the Prometheus of this address (more: the command).
+    *files : path
+        What ``source`` says.
+    out : path
+        A folder for the files.
+    promise : str
+        What the proposed classes are of: "priority", "namespace", "kind", "data", or "label=KEY".
+    begin : seconds, text or timedelta
+        How long ago the past of a Prometheus begins.
+    horizon : seconds, text or timedelta
+        So long a cluster of which only the present is known goes on as it is.
+    anonymize : bool
+        Replace all names, so that the files can be given away.
+    kubeconfig : path, optional
+    context : str, optional
+        Of the cluster.
 
-    Raises :class:`InputError` for a source that cannot be used, and :class:`ConfigError`.
+    Returns
+    -------
+    Past
+
+    Raises
+    ------
+    InputError
+        For a source that cannot be used.
+    ConfigError
+        For arguments.
     """
     promises.check(promise)
     lasting = seconds("horizon", horizon)

@@ -7,8 +7,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex, Unpack
 
 from slacktide.api.configuring import (
     Duration,
@@ -38,11 +39,12 @@ from slacktide.api.sources import (
     mapped_workload,
     network_file,
 )
+from slacktide.api.typed_settings import Settings
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.experiment import curve as curves
 from slacktide.experiment import planning, store
-from slacktide.experiment.goals import goal_of
+from slacktide.experiment.goals import Goal, goal_of
 from slacktide.experiment.grid import PolicyEntry
 from slacktide.experiment.local import executor
 from slacktide.experiment.own_inputs import mapped
@@ -55,36 +57,49 @@ if TYPE_CHECKING:
 class CapacityPlan:
     """What :func:`plan` found."""
 
-    def __init__(self, found: planning.Plan) -> None:
-        self._found = found
+    def __init__(self, rows: Any, about: Mapping[str, Any]) -> None:
+        self._rows, self._about = rows, about
 
     @property
     def hosts(self) -> dict[str, int | None]:
         """By policy the smallest number of hosts, in the mix that was given, from which on every number that was tested
         meets the goal; None where the most that were tested do not."""
-        return {one.policy: one.bracket.meets for one in self._found.answers}
+        return {name: one["hosts"] for name, one in self._about["policies"].items()}
 
     @property
     def curve(self) -> pl.DataFrame:
         """A row per policy, size and class, as in plan.parquet (docs/experiments.md)."""
-        import pyarrow as pa
-
-        return frame_of(pa.table(planning.rows(self._found)))
+        return frame_of(self._rows)
 
     def plot(self, *, width: float | None = None) -> Figure:
-        """Fulfilment and penalties against the number of hosts; ``width`` in mm."""
+        """Fulfilment and penalties against the number of hosts.
+
+        Parameters
+        ----------
+        width : float, optional
+            In mm.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+        """
         from slacktide.api.drawing import shown
 
         curves.check_drawing()
-        drawing: Figure = shown(lambda sheet: curves.drawn(self._found, sheet), width)
+        rows = self._rows.to_pylist()
+        drawing: Figure = shown(lambda sheet: curves.drawn(rows, self._about, sheet), width)
         return drawing
 
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.curve._repr_html_()}"
+
     def __repr__(self) -> str:
+        goal = Goal(self._about["goal"]["targets"] or {}, self._about["goal"]["penalty"])
         said = ", ".join(
-            f"{name} more than {self._found.most}" if count is None else f"{name} {count}"
-            for name, count in self.hosts.items()
+            f"{name} {one['hosts']}" if one["hosts"] is not None else f"{name} more than {one['most']}"
+            for name, one in self._about["policies"].items()
         )
-        return f"CapacityPlan({self._found.question.goal}: hosts {said})"
+        return f"CapacityPlan({goal}: hosts {said})"
 
 
 def _with_network(one: PolicyEntry, file: str) -> PolicyEntry:
@@ -111,39 +126,62 @@ def plan(
     progress: bool | None = None,
     config: str | os.PathLike[str] | None = None,
     columns: Columns | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> CapacityPlan:
     """The smallest number of hosts, in the mix of ``hosts``, on which a workload meets a goal, as ``slacktide plan``.
 
-    policies  names of policies (also ``file.py:Class``) and of presets, or classes that stand in a file
-    target    share of a class that is to reach its SLO, 0.9 or "90%"; 1 for those left out
-    penalty   instead: penalties of at most so many cpu-seconds
-    seeds     each of so many has to meet the goal; they are made from ``seed``
-    within    the answer may be too large by fewer than so many hosts
-    most      test no more hosts than these (eight times ``hosts`` if none is given)
-    curve     also test sizes around the answer, for :meth:`CapacityPlan.plot`
-    folder    runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere
-    jobs, cluster, progress  as of :meth:`Experiment.run`; end, config, columns and settings as of
-              :func:`simulate`
+    Parameters
+    ----------
+    workload, hosts, end, config, columns, **settings
+        As of :func:`simulate`.
+    policies : sequence
+        Names of policies (also ``file.py:Class``) and of presets, or classes that stand in a file.
+    target : mapping, optional
+        Share of a class that is to reach its SLO, 0.9 or "90%"; 1 for those left out.
+    penalty : float, optional
+        Instead: penalties of at most so many cpu-seconds.
+    seed, seeds : int
+        Each of so many has to meet the goal; they are made from ``seed``.
+    within : int
+        The answer may be too large by fewer than so many hosts.
+    most : int, optional
+        Test no more hosts than these (eight times ``hosts`` if none is given).
+    curve : bool
+        Also test sizes around the answer, for :meth:`CapacityPlan.plot`.
+    folder : path, optional
+        Runs are kept there and not done again, beside the files of ``slacktide plan --out``; None: kept nowhere.
+    jobs, cluster, progress
+        As of :meth:`Experiment.run`.
 
-    Raises :class:`ConfigError` for a goal that no number of hosts achieves, and :class:`InputError`.
+    Returns
+    -------
+    CapacityPlan
+
+    Raises
+    ------
+    ConfigError
+        For a goal that no number of hosts achieves.
+    InputError
+        With every broken value.
     """
     listed("plan", policies)
     seeds, within = whole_number("plan: seeds", seeds), whole_number("plan: within", within)
     most = None if most is None else whole_number("plan: most", most)
+    import pyarrow as pa
+
     wanted = at_once("plan", jobs)
     if target is not None and not isinstance(target, Mapping):
         raise ConfigError(f"plan: target: found {target!r}, expected shares by class, such as {{'gold': 0.9}}")
     only_once("plan", "policies", "policy.name", settings)
     curve = switch("plan: curve", curve)
-    settings, network = without_network(settings)
+    given, network = without_network(settings)
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
 
     def load(preset: str, policy: str | None) -> Config:
-        return configured("plan", preset, config, settings, {**named, "policy.name": policy})
+        return configured("plan", preset, config, given, {**named, "policy.name": policy})
 
-    given = by_name("plan", policies)
-    found = planning.policies_of({name: policy_by_name(one) for name, one in given.items()}, load, "plan: ")
+    chosen = by_name("plan", policies)
+    found = planning.policies_of({name: policy_by_name(one) for name, one in chosen.items()}, load, "plan: ")
     if not found:
         raise ConfigError("plan: policies: found none, expected at least one")
     classes = next(iter(found.values())).config.classes
@@ -169,4 +207,4 @@ def plan(
         if folder is not None:
             curves.check_drawing()
             curves.write(answer, opened)
-    return CapacityPlan(answer)
+    return CapacityPlan(pa.table(planning.rows(answer)), planning.summary(answer))

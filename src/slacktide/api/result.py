@@ -4,40 +4,95 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import tempfile
-from collections.abc import Mapping
-from dataclasses import asdict, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
+from slacktide.api.axes import FIGURES
 from slacktide.api.configuring import folder_at
-from slacktide.api.drawing import figure_of, frame_of
+from slacktide.api.drawing import figure_of, frame_of, onto
 from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder
 from slacktide.experiment.run_folder import Finished
 from slacktide.for_people import share
-from slacktide.results import tables
-from slacktide.results.experiment import Experiment, Run
-from slacktide.sim import EVENT_KINDS
+from slacktide.results import replaced_directory
+from slacktide.results.experiment import Experiment, Run, read_or_run
 
 if TYPE_CHECKING:
     import polars as pl
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
+
+class Made:
+    """What a result shows of a run that this program made."""
+
+    def __init__(self, done: Finished, origin: Origin, command: Sequence[str] = ("slacktide.simulate",)) -> None:
+        self._done, self._origin, self._command = done, origin, command
+
+    def table(self, name: str) -> Any:
+        """A table by its name, or None."""
+        return run_folder.table_of(self._done, name)
+
+    def about(self) -> dict[str, Any]:
+        """What of a manifest needs no look at files."""
+        done = self._done
+        return {"totals": run_folder.totals(done.result), "configuration": settings.to_mapping(done.config)}
+
+    def folder(self, place: Path, *, whole: bool = True) -> Path:
+        """The folder of results, in ``place``; events, which no figure shows, where ``whole``."""
+        origin, done = self._origin, self._done
+        if not whole:
+            done = replace(done, asked=replace(done.asked, events=False))
+        run_folder.write(place, done, files=origin.files, command=self._command, in_memory=origin.digests())
+        return place
+
+
+class Saved:
+    """The same of a folder of results."""
+
+    def __init__(self, folder: Path) -> None:
+        self._run = read_or_run(folder).runs[0]
+
+    def table(self, name: str) -> Any:
+        there = self._run.folder is not None and (self._run.folder / f"{name}.parquet").is_file()
+        return self._run.table(f"{name}.parquet") if there else None
+
+    def about(self) -> dict[str, Any]:
+        return self._run.manifest()
+
+    def folder(self, place: Path, *, whole: bool = True) -> Path:
+        there = self._run.folder
+        assert there is not None  # noqa: S101  it was read
+        if whole and place.resolve() != there.resolve():
+            with replaced_directory(place, run_folder.RESULT_FILES) as aside:
+                shutil.copytree(there, aside, dirs_exist_ok=True)
+        return place if whole else there
 
 
 class Result:
     """A finished run. Its tables are polars frames, made when they are asked for; docs/results.md has their columns."""
 
-    def __init__(self, done: Finished, origin: Origin) -> None:
-        self._done, self._origin = done, origin
+    def __init__(self, source: Made | Saved) -> None:
+        self._source = source
+
+    def _table(self, name: str, otherwise: str) -> pl.DataFrame:
+        found = self._source.table(name)
+        if found is None:
+            raise AbsentError(f"{name}: {otherwise}")
+        return frame_of(found)
 
     @cached_property
     def requests(self) -> pl.DataFrame:
         """A row per request, as in requests.parquet."""
-        return frame_of(tables.request_rows(*self._rows(self._done.result.requests)).table())
+        return self._table("requests", "these are files as published")
 
     @cached_property
     def instances(self) -> pl.DataFrame:
@@ -45,10 +100,7 @@ class Result:
 
         Raises :class:`AbsentError` there, so that ``hasattr(result, "instances")`` is False.
         """
-        found = self._done.result.instances
-        if found is None:
-            raise AbsentError("instances: every request of this run is one instance: 'requests' has them")
-        return frame_of(tables.instance_rows(*self._rows(found)).table())
+        return self._table("instances", "every request of this run is one instance: 'requests' has them")
 
     @cached_property
     def classes(self) -> pl.DataFrame:
@@ -58,102 +110,128 @@ class Result:
         where there are no requests); fulfilment, the share that got its promise; deficit_mean of the others;
         preemptions; wasted_startup (s); never_served, instances that never had a host.
         """
-        import pyarrow as pa
-
-        done, rows = self._done, []
-        unserved = run_folder.unserved_of(done.workload, done.hosts, done.config, done.result)
-        never = {one.service: one.instances for one in unserved}
-        for one in run_folder.per_class_of(done.workload, done.config, done.result):
-            got = one.availability[done.config.qos.startup]
-            rows.append(
-                {
-                    "class": one.name,
-                    "slo": one.slo,
-                    "requests": one.requests,
-                    **{f"availability_{key}": value for key, value in asdict(got).items()},
-                    "fulfilment": one.fulfilment[done.config.qos.startup],
-                    "deficit_mean": one.deficit_mean,
-                    "preemptions": one.preemptions,
-                    "wasted_startup": one.wasted_startup,
-                    "never_served": never.get(one.name, 0),
-                }
-            )
-        return frame_of(pa.Table.from_pylist(rows))
+        return self._table("classes", "an earlier slacktide wrote this: simulate again")
 
     @cached_property
     def events(self) -> pl.DataFrame:
         """A row per event, as in events.parquet. Raises :class:`AbsentError` where ``events=False`` was asked for."""
-        done = self._done
-        if done.result.events is None or not done.asked.events:
-            raise AbsentError("events: none were kept; simulate with events=True")
-        return frame_of(tables.event_rows(done.workload, done.hosts, done.result.events, EVENT_KINDS).table())
+        return self._table("events", "none were kept; simulate with events=True")
 
     @cached_property
     def passes(self) -> pl.DataFrame:
         """A row per scheduling pass, as in passes.parquet. Raises :class:`AbsentError` as :attr:`events`."""
-        if self._done.result.passes is None:
-            raise AbsentError("passes: none were kept; simulate with passes=True")
-        return frame_of(tables.rows_of(self._done.result.passes).table())
+        return self._table("passes", "none were kept; simulate with passes=True")
+
+    @cached_property
+    def _about(self) -> dict[str, Any]:
+        return self._source.about()
 
     @property
     def totals(self) -> dict[str, Any]:
         """Counts of the run (placements, preemptions, operations, ...) and its ``end`` in seconds, as in a manifest."""
-        return run_folder.totals(self._done.result)
+        return dict(self._about["totals"])
 
     @property
     def settings(self) -> dict[str, Any]:
         """All settings of the run, by section, as in a manifest."""
-        return settings.to_mapping(self._done.config)
+        return dict(self._about["configuration"])
 
     @property
     def policy(self) -> str:
         """The policy's name; of a class of your own its module and name."""
-        return self._done.config.policy.name
+        return str(self.settings["policy"]["name"])
 
-    def plot(self, figure: str = "availability", *, width: float | None = None) -> Figure:
-        """A figure of the report (docs/report.md); ``slacktide.plot`` compares several results.
+    def plot(
+        self,
+        figure: str = "availability",
+        *,
+        width: float | None = None,
+        ax: Axes | None = None,
+        request: int | str | None = None,
+    ) -> Figure:
+        """Draws a figure; ``slacktide.plot`` compares several results.
 
-        ``figure`` is "availability", "demand", "deficits", "penalties", "queue", "operations", "preemptions", ...;
-        ``width`` in mm (85 and 180 are those of columns and pages). Raises :class:`ConfigError` for another name.
+        Parameters
+        ----------
+        figure : str
+            Of the report (docs/report.md): "availability", "demand", "deficits", "penalties", "queue", "operations",
+            "preemptions", ...; or of this result alone: "kept", "queue" and "timeline".
+        width : float, optional
+            In mm (85 and 180 are those of columns and pages).
+        ax : matplotlib.axes.Axes, optional
+            Where to draw "kept", "queue" or "timeline"; None: a figure of its own.
+        request : optional
+            The id of the request whose "timeline" it is.
+
+        Returns
+        -------
+        matplotlib.figure.Figure
+            That of ``ax``, where it is given.
+
+        Raises
+        ------
+        ConfigError
+            For another name, and for ``ax`` with a figure of several panels.
         """
+        if figure in FIGURES and (ax is not None or figure != "queue"):
+            draw: Any = FIGURES[figure]
+            more = (request,) if figure == "timeline" else ()
+            found: Figure = onto(lambda axes: draw(axes, self, *more), width, ax)
+            return found
+        if ax is not None:
+            raise ConfigError(f"plot: ax: found it with {figure!r}, expected {', '.join(FIGURES)}, which are one panel")
         return plot({re.split("[.:]", self.policy)[-1]: self}, figure, width=width)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
-        """Writes the folder that ``slacktide simulate --out`` writes, and returns its path.
+        """Writes the folder that ``slacktide simulate --out`` writes; it is there whole or not at all.
 
-        It is there whole or not at all. ``config="FOLDER/manifest.json"`` repeats the run on the same inputs, where
-        the policy was given by name. Raises :class:`OutputError`, also for a folder that holds anything but earlier
-        results.
+        ``config="FOLDER/manifest.json"`` repeats the run on the same inputs, where the policy was given by name.
+
+        Parameters
+        ----------
+        folder : path
+
+        Returns
+        -------
+        pathlib.Path
+
+        Raises
+        ------
+        OutputError
+            Also for a folder that holds anything but earlier results.
         """
-        return self._saved(folder_at("save", folder), self._done)
-
-    def _saved(self, folder: Path, done: Finished) -> Path:
-        origin = self._origin
-        run_folder.write(folder, done, files=origin.files, command=["slacktide.simulate"], in_memory=origin.digests())
-        return folder
-
-    def _rows(self, columns: Any) -> tuple[Any, Any, Any]:
-        return self._done.workload, columns, self._done.config.qos.startup
+        return self._source.folder(folder_at("save", folder))
 
     def __repr__(self) -> str:
-        done, totals = self._done, self.totals
+        totals = self.totals
         kept = ", ".join(f"{one['class']} {share(100.0 * one['fulfilment'], 2)}%" for one in self._kept())
-        never = sum(one["never_served"] for one in self.classes.iter_rows(named=True))
+        never = int(self.classes["never_served"].sum())
         warning = f"; {never:,} {'instance' if never == 1 else 'instances'} never had a host" if never else ""
         return (
-            f"Result({self.policy}, seed {done.config.simulation.seed}: {totals['requests']:,} requests on "
-            f"{len(done.hosts):,} hosts until {totals['end']:g} s, {totals['preemptions']:,} preemptions; "
-            f"promises kept: {kept}{warning})"
+            f"Result({self.policy}, seed {self.settings['simulation']['seed']}: {totals['requests']:,} requests until "
+            f"{totals['end']:g} s, {totals['preemptions']:,} preemptions; promises kept: {kept}{warning})"
         )
+
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(repr(self))}</p>{self.classes._repr_html_()}"
 
     def _kept(self) -> list[dict[str, Any]]:
         return [one for one in self.classes.iter_rows(named=True) if one["requests"]]
 
 
 def plot(results: Mapping[str, Result], figure: str = "availability", *, width: float | None = None) -> Figure:
-    """A figure of the report about some results, by the names that they shall have in it.
+    """A figure of the report about some results, which are taken for runs of one workload on one host set.
 
-    They are taken for runs of one workload on one host set. ``figure`` and ``width`` as for :meth:`Result.plot`.
+    Parameters
+    ----------
+    results : mapping
+        By the names that they shall have in it.
+    figure, width
+        As of :meth:`Result.plot`.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
     """
     given: object = results
     named = isinstance(given, Mapping) and all(isinstance(name, str) for name in given)
@@ -167,8 +245,7 @@ def plot(results: Mapping[str, Result], figure: str = "availability", *, width: 
     with tempfile.TemporaryDirectory(prefix="slacktide-") as root:
         runs = []
         for number, (name, one) in enumerate(results.items()):
-            done = replace(one._done, asked=replace(one._done.asked, events=False))  # which no figure shows
-            folder = one._saved(Path(root) / str(number), done)
+            folder = one._source.folder(Path(root) / str(number), whole=False)
             seed = int(one.settings["simulation"]["seed"])
             runs.append(Run(str(number), "workload", "hosts", name, seed, folder, None))
         found: Figure = figure_of(Experiment(Path(root), {}, runs, [], {}), figure, width)

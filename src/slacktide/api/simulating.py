@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import warnings
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import Any, SupportsIndex
+from dataclasses import dataclass, replace
+from typing import Any, SupportsIndex, Unpack
 
 from slacktide.api.configuring import (
     Duration,
@@ -19,14 +21,18 @@ from slacktide.api.configuring import (
     without_network,
 )
 from slacktide.api.progress import of_run
-from slacktide.api.result import Result
-from slacktide.api.sources import Origin, Source, classes_of, inputs_of, warn_of_other_inputs
-from slacktide.config import PresetName
-from slacktide.errors import ConfigError
-from slacktide.experiment.run_folder import Asked, finished
+from slacktide.api.result import Made, Result
+from slacktide.api.sources import Columns, Origin, Source, classes_of, inputs_of, warn_of_other_inputs
+from slacktide.api.typed_settings import Settings
+from slacktide.config import Config, PresetName
+from slacktide.errors import ConfigError, ResultWarning
+from slacktide.experiment.run_folder import Asked, Finished, finished, totals, unserved_of
 from slacktide.inputs.grouping import Approach, GroupBy, Kind, grouping_of
+from slacktide.model import Hosts, Workload
 from slacktide.model.window import EPOCH
 from slacktide.sim.observing import SHORTEST
+
+LOG = logging.getLogger("slacktide")
 
 
 @in_python("simulate")
@@ -42,46 +48,124 @@ def simulate(
     group_by: GroupBy | None = None,
     kind: Kind | None = None,
     approach: Approach | None = None,
-    columns: str | os.PathLike[str] | Mapping[str, str] | None = None,
+    columns: Columns | None = None,
     intervals: Duration | None = 600.0,
     events: bool = True,
     passes: bool = True,
     progress: bool | None = None,
-    **settings: Any,
+    **settings: Unpack[Settings],
 ) -> Result:
     """Simulates a workload on hosts under a policy, as ``slacktide simulate`` does, with the same decisions.
 
-    workload, hosts  a path, a frame (polars, pandas, Arrow), or what :func:`generate` returned, which brings its hosts
-    policy           a name ("qos-driven" if none is given), a class with ``decide``, or an object of one
-    end              stop then, seconds or a text such as "1h"; None: when all requests have completed
-    seed             of everything that is drawn (0 if none is given)
-    preset           settings to start from: "recommended" (the default), "published" or "published-tuned"
-    config           a settings file, or a manifest.json of results; what is said beside it comes on top
-    group_by, kind, approach   "job": rows of one job are one request, of this kind, measured so
-    columns          the workload has columns of its own: a mapping such as ``{"id": "pod_uid", "cpu": "cpu_req:m"}``, a
-                     text or a file as of ``--columns``, or "guess"; its first instant is ``simulation.epoch``
-    intervals        seconds between two points of figures over time; None: there are none
-    events, passes   whether the tables of these names are kept; without passes a run takes less time
-    progress         show it: None in notebooks only, where tqdm is installed
-    settings         every other setting by section and key: ``policy_patience=30`` for ``policy.patience``;
-                     ``classes``, a list as in a settings file; ``delay_network`` a path, or ``generated.network``
+    Parameters
+    ----------
+    workload, hosts : path, frame or Generated
+        A frame is one of polars (also lazy), pandas or Arrow; what :func:`generate` returned brings its hosts. Ids may
+        be texts, admissions instants; further columns of a frame go through to the tables of the result.
+    policy : str, class, object or Pieces, optional
+        A name ("qos-driven" if none is given), a class with ``decide``, or an object of one.
+    end : seconds, text or timedelta, optional
+        Stop then; None: when all requests have completed.
+    seed : int, optional
+        Of everything that is drawn (0 if none is given).
+    preset : str, optional
+        Settings to start from: "recommended" (the default), "published" or "published-tuned".
+    config : path, optional
+        A settings file, or a manifest.json of results; what is said beside it comes on top.
+    group_by, kind, approach : str, optional
+        "job": rows of one job are one request, of this kind, measured so.
+    columns : mapping, text or path, optional
+        The workload has columns of its own: a mapping such as ``{"id": "pod_uid", "cpu": "cpu_req:m"}``, a text or a
+        file as of ``--columns``, or "guess"; its first instant is ``simulation.epoch``.
+    intervals : seconds, text or timedelta, optional
+        Between two points of figures over time; None: there are none.
+    events, passes : bool
+        Whether the tables of these names are kept; without passes a run takes less time.
+    progress : bool, optional
+        Show it; None: in notebooks only, where tqdm is installed.
+    **settings
+        Every other setting by section and key: ``policy_patience=30`` for ``policy.patience``; ``classes``, a list as
+        in a settings file; ``delay_network`` a path, or ``generated.network``; ``policy_score`` and ``policy_cost``
+        also as functions.
 
-    Raises :class:`ConfigError`, :class:`InputError` with every broken value, and :class:`PluginError` for a policy of
-    your own that breaks its contract.
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ConfigError
+        For settings and arguments.
+    InputError
+        With every broken value of workload and hosts.
+    PluginError
+        For a policy of your own that breaks its contract.
+
+    Warns
+    -----
+    ResultWarning
+        Of instances that never had a host.
     """
-    events, passes = switch("simulate: events", events), switch("simulate: passes", passes)
-    if policy is not None:
-        only_once("simulate", "policy", "policy.name", settings)
-    step = seconds("intervals", intervals)
-    if step is not None and step < SHORTEST:
-        raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
+    asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
     named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
+    job = job_of("simulate", (workload, hosts, columns), policy, named, preset, config, asked, settings)
+    with of_run(progress) as tell:
+        done = finished(
+            job.workload, job.hosts, job.config, job.asked, grouping=job.grouping, own=job.own, progress=tell
+        )
+    warn_of_unserved(done)
+    return Result(Made(replace(done, own=job.origin.own), job.origin))
+
+
+def warn_of_unserved(done: Finished) -> None:
+    """Warns of who never had a host: their requests are in no mean of start-ups, and may have kept their promises."""
+    LOG.info("%s: %d placements until %g s", done.config.policy.name, done.result.placements, done.result.end)
+    never = unserved_of(done.workload, done.hosts, done.config, done.result)
+    if not never:
+        return
+    total, large = sum(one.instances for one in never), sum(one.too_large for one in never)
+    of = totals(done.result)["instances"]
+    whose = ", ".join(f"{one.service} {one.instances:,}" for one in never)
+    fits = f"; {large:,} of them fit on no host, even an empty one: compare demand and constraints" if large else ""
+    warnings.warn(f"{total:,} of {of:,} were never served ({whose}){fits}", ResultWarning, stacklevel=4)
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A simulation before it begins; ``own`` is a policy that is not given by name."""
+
+    workload: Workload
+    hosts: Hosts
+    config: Config
+    asked: Asked
+    grouping: dict[str, str] | None
+    own: object
+    origin: Origin
+
+
+def job_of(
+    where: str,
+    inputs: tuple[Source, Source | None, Columns | None],
+    policy: PolicyChoice | None,
+    named: Mapping[str, object],
+    preset: PresetName | None,
+    config: str | os.PathLike[str] | None,
+    asked: Mapping[str, Any],
+    settings: Mapping[str, Any],
+) -> Job:
+    """What :func:`simulate` and :class:`Simulation` are given, ``where`` being one of the two, read and checked."""
+    workload, hosts, columns = inputs
+    events, passes = (switch(f"{where}: {name}", asked[name]) for name in ("events", "passes"))
+    if policy is not None:
+        only_once(where, "policy", "policy.name", settings)
+    step = seconds("intervals", asked["intervals"])
+    if step is not None and step < SHORTEST:
+        raise ConfigError(f"intervals: found {asked['intervals']!r}, expected {SHORTEST:g} seconds or more, or None")
     settings, network = without_network(settings)
-    chosen = configured("simulate", preset, config, settings, named)
-    chosen, own = with_policy(chosen, policy)
+    chosen, own = with_policy(configured(where, preset, config, settings, named), policy)
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
-    grouping = grouping_of(group_by, kind, approach, config)
-    origin = Origin()
+    group_by, kind, approach = asked["grouping"]
+    grouping, origin = grouping_of(group_by, kind, approach, config), Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
     warn_of_other_inputs(config, origin)
     if network is not None:
@@ -89,7 +173,5 @@ def simulate(
     origin.network = machines.network
     if epoch and chosen.simulation.epoch == EPOCH:
         chosen = replace(chosen, simulation=replace(chosen.simulation, epoch=epoch))
-    asked = Asked(passes=passes, events=events, intervals=step)
-    with of_run(progress) as tell:
-        done = finished(requests, machines, chosen, asked, grouping=grouping, own=own, progress=tell)
-    return Result(done, origin)
+    LOG.info("%s: %d instances on %d hosts, policy %s", where, len(requests), len(machines), chosen.policy.name)
+    return Job(requests, machines, chosen, Asked(passes, events, step), grouping, own, origin)

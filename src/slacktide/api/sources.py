@@ -21,7 +21,7 @@ from slacktide.experiment.grid import FromFile
 from slacktide.experiment.own_inputs import kept_in
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.formats.frames import ArrowStream, hosts_frame, workload_frame
+from slacktide.inputs.formats.frames import ArrowStream, OwnColumns, hosts_frame, workload_frame
 from slacktide.inputs.formats.network_file import network_text
 from slacktide.inputs.formats.tables import hosts_of, workload_of
 from slacktide.inputs.generators.api import Value, settled
@@ -83,7 +83,18 @@ class Generated:
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes workload.parquet, hosts.parquet and what belongs to them, as ``slacktide generate --out`` does.
 
-        The folder is there whole or not at all. Raises :class:`OutputError`.
+        Parameters
+        ----------
+        folder : path
+            Is there whole or not at all.
+
+        Returns
+        -------
+        pathlib.Path
+
+        Raises
+        ------
+        OutputError
         """
         out = folder_at("save", folder)
         save(GENERATORS[self.generator], self.parameters, self.seed, out)
@@ -98,10 +109,25 @@ class Generated:
 
 @in_python("generate")
 def generate(name: str, /, *, seed: SupportsIndex = 0, **parameters: Any) -> Generated:
-    """A workload and its hosts, by the generator of this name (``slacktide generate`` lists them).
+    """A workload and its hosts.
 
-    ``parameters`` are the generator's own, such as ``hosts=62``. Raises :class:`ConfigError` for an unknown generator
-    or parameter, and for a value out of range.
+    Parameters
+    ----------
+    name : str
+        Of the generator; :func:`list_generators` has them.
+    seed : int
+        Equal ones give equal workloads.
+    **parameters
+        The generator's own, such as ``hosts=62``.
+
+    Returns
+    -------
+    Generated
+
+    Raises
+    ------
+    ConfigError
+        For an unknown generator or parameter, and for a value out of range.
     """
     seed = whole_number("generate: seed", seed, 0)
     name = str(name)
@@ -134,6 +160,8 @@ class Origin:
     files: list[Path] = field(default_factory=list)
     tables: dict[str, Any] = field(default_factory=dict)
     network: Network | None = None
+    own: OwnColumns = field(default_factory=OwnColumns)
+    epoch: str = ""
 
     def digests(self) -> dict[str, str]:
         """SHA-256 of each table, as Arrow writes it, and of the network as its file would be.
@@ -178,10 +206,12 @@ def inputs_of(
     Raises :class:`InputError` with every broken value.
     """
     given = hosts_given(workload, hosts)
-    read, epoch = mapped_workload(workload, classes, origin, columns) if columns is not None else (None, "")
+    read = None
+    if columns is not None:
+        read, origin.epoch = mapped_workload(workload, classes, origin, columns)
     requests = grouped(_workload(workload, classes, origin) if read is None else read, grouping)
     names = [_name(one, what) for one, what in ((workload, "workload"), (given, "hosts"))]
-    return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), epoch
+    return *align(requests, _hosts(given, origin), workload_file=names[0], hosts_file=names[1]), origin.epoch
 
 
 def hosts_given(workload: object, hosts: Source | None) -> Source:
@@ -202,9 +232,9 @@ def _workload(source: Source, classes: tuple[ServiceClass, ...], origin: Origin)
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
         return read_workload(Path(source), classes=classes, rests=True)
-    opened = workload_frame(source.tables[0] if isinstance(source, Generated) else _frame(source, "workload"))
+    opened = workload_frame(source.tables[0] if isinstance(source, Generated) else frame_given(source, "workload"))
     _warn_of_gaps(source)
-    origin.tables["workload"] = opened.table
+    origin.tables["workload"], origin.own, origin.epoch = opened.table, opened.own, opened.epoch
     return workload_of(opened, classes)
 
 
@@ -216,7 +246,7 @@ def mapped_workload(
         raise ConfigError("columns: found them beside what generate() returned, whose columns are known")
     is_file = isinstance(source, str | os.PathLike)
     said = Path(columns) if isinstance(columns, os.PathLike) else columns
-    table = Table(Path(source) if isinstance(source, str | os.PathLike) else _frame(source, "workload"), said)
+    table = Table(Path(source) if isinstance(source, str | os.PathLike) else frame_given(source, "workload"), said)
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
     else:
@@ -230,13 +260,13 @@ def _hosts(source: Source, origin: Origin) -> Hosts:
     if isinstance(source, str | os.PathLike):
         origin.files.append(Path(source))
         return read_hosts(Path(source))
-    opened = hosts_frame(source.tables[1] if isinstance(source, Generated) else _frame(source, "hosts"))
+    opened = hosts_frame(source.tables[1] if isinstance(source, Generated) else frame_given(source, "hosts"))
     origin.tables["hosts"] = opened.table
     found = hosts_of(opened)
     return replace(found, network=source.network) if isinstance(source, Generated) else found
 
 
-def _frame(source: object, what: str) -> ArrowStream:
+def frame_given(source: object, what: str) -> ArrowStream:
     """A frame; polars' lazy ones are collected."""
     collect = getattr(source, "collect", None)
     found = collect() if callable(collect) and not isinstance(source, ArrowStream) else source
@@ -297,8 +327,23 @@ def grid_origin(source: Source, folder: Path, what: str, classes: Sequence[Servi
         return FromFile(Path(source).resolve())
     given, origin = tuple(classes), Origin()
     if what == "workload":
-        return kept_in(folder, partial(write_workload, _workload(source, given, origin)))
+        found = _workload(source, given, origin)
+        _warn_of_what_stays(origin)
+        return kept_in(folder, partial(write_workload, found))
     return kept_in(folder, partial(write_hosts, _hosts(source, origin)))
+
+
+def _warn_of_what_stays(origin: Origin) -> None:
+    """Many runs have a workload in a file, in which ids are numbers and admissions seconds."""
+    own, stays = origin.own, []
+    if own.texts is not None:
+        stays.append("ids are numbers in the order of the rows, from 0")
+    if own.further is not None and own.further.num_columns:
+        stays.append(f"further columns stay behind: {', '.join(own.further.column_names)}")
+    if origin.epoch:
+        stays.append(f"second 0 is {origin.epoch} (simulation_epoch says so to windows and hours)")
+    if stays:
+        warnings.warn(f"workload: in many runs {'; '.join(stays)}", InputWarning, stacklevel=5)
 
 
 def network_file(network: Network, folder: Path) -> str:

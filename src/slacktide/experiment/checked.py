@@ -37,6 +37,7 @@ class Top(Strict, kw_only=True):
     passes: bool = False
     config: Text | UnsetType = UNSET
     settings: Any = None
+    sweep: dict[str, Any] | UnsetType = UNSET
     exclude: Any = UNSET
 
 

@@ -97,6 +97,7 @@ def resolved(grid: Grid) -> dict[str, Any]:
                 "end": grid.end if one.end is None else one.end,
                 "seeds": list(grid.seeds_of(name)),
                 "input": keys.input_key("workload", one.origin, grid),
+                **({"drawn": {seed: _origin(each, grid) for seed, each in one.drawn.items()}} if one.drawn else {}),
             }
             for name, one in grid.workloads.items()
         },
@@ -106,6 +107,7 @@ def resolved(grid: Grid) -> dict[str, Any]:
         },
         "policies": {
             name: {"preset": one.preset, "policy": one.config.policy.name, "settings": settings.to_mapping(one.config)}
+            | ({"swept": dict(one.swept)} if one.swept else {})
             for name, one in grid.policies.items()
         },
         "seeds": list(grid.seeds) if isinstance(grid.seeds, tuple) else grid.seeds,
@@ -162,26 +164,28 @@ def conduct(
 
 def _tasks(store: Store, inputs: Inputs, todo: Mapping[str, Point]) -> list[Task]:
     """Runs in words, those first that take longest; their inputs are there when this returns."""
-    workloads = {name: inputs.workload(name) for name in dict.fromkeys(one.workload for one in todo.values())}
+    drawn = dict.fromkeys((one.workload, one.seed) for one in todo.values())
+    workloads = {(name, seed): inputs.workload(name, seed) for name, seed in drawn}
     hosts = {name: inputs.hosts(name) for name in dict.fromkeys(one.hosts for one in todo.values())}
-    chosen: dict[tuple[str, str], tuple[Mapping[str, Any], Mapping[str, str]]] = {}
+    chosen: dict[tuple[Path, str], tuple[Mapping[str, Any], Mapping[str, str]]] = {}
     tasks = []
     for key, point in todo.items():
-        pair = (point.workload, point.policy)
+        workload = workloads[point.workload, point.seed]
+        pair = (workload, point.policy)
         if pair not in chosen:
             config = inputs.grid.config_of(point)
-            if config.simulation.end is None and about(workloads[point.workload])["endless"]:
+            if config.simulation.end is None and about(workload)["endless"]:
                 raise ConfigError(
                     f"workload {point.workload}: end: found none, expected when to stop, because some requests never "
                     "complete: add " + remedy("'end: 1h' to the grid", 'end="1h"')
                 )
-            chosen[pair] = _configuration(config, workloads[point.workload])
+            chosen[pair] = _configuration(config, workload)
         configuration, files = chosen[pair]
         tasks.append(
             Task(
                 key=key,
                 root=str(store.folder),
-                workload=str(workloads[point.workload]),
+                workload=str(workload),
                 hosts=str(hosts[point.hosts]),
                 grouping=inputs.grid.workloads[point.workload].grouping,
                 configuration=configuration,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,20 +88,28 @@ class WorkloadEntry:
     grouping  by, kind and approach where rows of a job become a request, as in a manifest
     startup   start-up delays of its own, by hot and cold
     end       seconds; None: the grid's
+    drawn     where it comes from by the run's seed, where each seed has another one (from Python)
     """
 
     origin: FromFile | Generated
     grouping: Mapping[str, str] | None = None
     startup: Mapping[str, str] = dataclasses.field(default_factory=dict)
     end: float | None = None
+    drawn: Mapping[int, FromFile | Generated] = dataclasses.field(default_factory=dict)
+
+    def origin_for(self, seed: int) -> FromFile | Generated:
+        """Where that of a seed comes from."""
+        return self.drawn.get(seed, self.origin)
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyEntry:
-    """A policy of the grid; ``config`` are all its settings, the grid's common ones among them."""
+    """A policy of the grid; ``config`` are all its settings, the grid's common ones among them, ``swept`` those that
+    the grid's sweep says, by SECTION.KEY."""
 
     preset: str
     config: Config
+    swept: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +215,7 @@ def of(node: Node) -> Grid:
     grid = Grid(
         workloads=workloads,
         hosts=hosts,
-        policies={name: _policy(one, common) for name, one in node.child("policies").named("policies")},
+        policies=_policies(node, common),
         seeds=_seeds(node.child("seeds")) if "seeds" in node else 1,
         base_seed=top.base_seed,
         end=top.end or None,
@@ -218,6 +228,36 @@ def of(node: Node) -> Grid:
         if not grid.points():
             node.child("exclude").fail("at least one run that is left")
     return grid
+
+
+def _policies(node: Node, common: Sequence[Node]) -> dict[str, PolicyEntry]:
+    """All policies, each with every combination of what is swept."""
+    found = {name: _policy(one, common) for name, one in node.child("policies").named("policies")}
+    if "sweep" not in node:
+        return found
+    axes = []
+    for name in node.child("sweep").value:
+        place = node.child("sweep").child(name)
+        values = [json.dumps(value, sort_keys=True, default=str) for value in _each(place) for value in [value.value]]
+        if len(set(values)) < len(values):
+            place.fail("different values")
+        axes.append([(name, value) for value in _each(place)])
+    return {
+        ", ".join([policy, *(f"{name}={value.value}" for name, value in values)]): _swept(entry, values)
+        for policy, entry in found.items()
+        for values in itertools.product(*axes)
+    }
+
+
+def _swept(entry: PolicyEntry, values: Sequence[tuple[str, Node]]) -> PolicyEntry:
+    config = entry.config
+    for name, node in values:
+        section, _, key = name.partition(".")
+        if name not in settings.names() or (section == "simulation" and key in OF_GRID):
+            node.fail("a setting as SECTION.KEY, such as policy.patience, that is not of the whole grid")
+        said = {section: {key: node.value}}
+        config = _merged(config, Node(settings_file.SettingsFile(node.where, said), (), said))
+    return dataclasses.replace(entry, config=config, swept={name: one.value for name, one in values})
 
 
 def _seeds(node: Node) -> int | tuple[int, ...]:

@@ -107,21 +107,22 @@ def run_keys(grid: Grid, points: Sequence[Point]) -> list[str]:
     """
     written = [folder.SCHEMA_VERSION, SCHEMA_VERSION]
     common = digest({"schema": written, "code": code(), "intervals": grid.intervals, "passes": grid.passes})
-    workloads: dict[str, str] = {}  # a grid of very many runs has few of each
+    workloads: dict[Any, str] = {}  # a grid of very many runs has few of each
     hosts: dict[str, str] = {}
     chosen: dict[tuple[str, str, str], str] = {}
     found = []
     for point in points:
-        if point.workload not in workloads:
-            entry = grid.workloads[point.workload]
+        entry = grid.workloads[point.workload]
+        drawn = point.workload, point.seed if entry.drawn else None
+        if drawn not in workloads:
             grouping = dict(entry.grouping) if entry.grouping else None
-            workloads[point.workload] = digest({"of": recipe(entry.origin, grid), "grouping": grouping})
+            workloads[drawn] = digest({"of": recipe(entry.origin_for(point.seed), grid), "grouping": grouping})
         if point.hosts not in hosts:
             hosts[point.hosts] = digest(recipe(grid.hosts[point.hosts], grid))
         cell = (point.workload, point.policy, point.hosts if grid.events else "")
         if cell not in chosen:
             chosen[cell] = _settings(grid.config_of(point))
-        parts = [common, workloads[point.workload], hosts[point.hosts], chosen[cell], str(point.seed)]
+        parts = [common, workloads[drawn], hosts[point.hosts], chosen[cell], str(point.seed)]
         found.append(hashlib.sha256(" ".join(parts).encode()).hexdigest())
     return found
 

@@ -77,6 +77,7 @@ def next_sizes(
     return sorted(size for size in around if size > 0 and size not in tested)[:at_once]
 
 
+FORMAT, VERSION = "slacktide-plan", 1
 CURVE = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.1)
 """Parts of the answer that are tested for the curve; one that meets or misses the goal against it counts, too."""
 WORKLOAD, MIX = "workload", "mix"
@@ -345,8 +346,8 @@ def summary(found: Plan) -> dict[str, Any]:
     """plan.json: the goal, and of each policy the answer, its bracket and the sizes that were tested."""
     goal = found.question.goal
     return {
-        "format": "slacktide-plan",
-        "schema_version": 1,
+        "format": FORMAT,
+        "schema_version": VERSION,
         "command": list(found.question.command),
         "goal": {"targets": None if goal.budget is not None else dict(goal.targets), "penalty": goal.budget},
         "windows": found.question.windows,

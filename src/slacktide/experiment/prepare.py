@@ -45,9 +45,13 @@ class Inputs:
         self.folder = folder
         self._announce = announce
 
-    def workload(self, name: str) -> Path:
-        """The folder of a prepared workload: workload.parquet and about.json. Raises InputError and OutputError."""
-        return self._prepared("workload", name, self.grid.workloads[name].origin)
+    def workload(self, name: str, seed: int | None = None) -> Path:
+        """The folder of a prepared workload, of this seed where each has another one: workload.parquet and about.json.
+
+        Raises InputError and OutputError.
+        """
+        entry = self.grid.workloads[name]
+        return self._prepared("workload", name, entry.origin if seed is None else entry.origin_for(seed))
 
     def hosts(self, name: str) -> Path:
         """The folder of a prepared host set: hosts.parquet, about.json, and network.yaml where a generator has one.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -13,18 +13,20 @@ import numpy as np
 
 from slacktide import results, settings
 from slacktide.config import Config
+from slacktide.inputs.formats.frames import OwnColumns
 from slacktide.inputs.grouping import GROUPING
 from slacktide.metrics import ClassSummary, Unserved, per_class, unserved
 from slacktide.metrics.intervals import IntervalRecorder
 from slacktide.metrics.windows import window_summary
-from slacktide.model import Hosts, Workload
+from slacktide.model import Hosts, Workload, arrow
 from slacktide.results import published_files, published_log, tables
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.sim.ignoring import considered
 
+TABLES = ("requests", "instances", "classes", "passes", "events")
 RESULT_FILES = frozenset(
     {
-        *("requests.parquet", "instances.parquet", "passes.parquet", "events.parquet"),
+        *(f"{name}.parquet" for name in TABLES),
         "delays.parquet",
         *("intervals.parquet", "progress.parquet", "windows.parquet", "manifest.json"),
         *published_files.FILES,
@@ -47,7 +49,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """A run with all that its folder is written from; ``recorder`` has what came of ``asked.intervals``."""
+    """A run with all that its folder is written from; ``recorder`` has what came of ``asked.intervals``, ``own`` what
+    goes through from its workload to its tables."""
 
     workload: Workload
     hosts: Hosts
@@ -56,6 +59,7 @@ class Finished:
     recorder: IntervalRecorder
     asked: Asked
     grouping: Mapping[str, str] | None = None
+    own: OwnColumns = field(default_factory=OwnColumns)
 
 
 def finished(
@@ -76,21 +80,21 @@ def finished(
     if asked.published:
         published_log.check(workload, config)
     recorder = IntervalRecorder(workload)
-    result = run(
-        workload,
-        hosts,
-        config,
-        own=own,
-        events=asked.events or asked.published or config.delay.network is not None,
-        turns=asked.published,  # whose files have a row for each
-        outages=_windowed(workload) and asked.intervals is not None,
-        passes=asked.passes or asked.published,
-        progress=progress,
-        announce=announce,
-        intervals=asked.intervals,
-        observe=recorder,
-    )
+    wanted = wanted_of(workload, config, asked, recorder)
+    result = run(workload, hosts, config, own=own, progress=progress, announce=announce, **wanted)
     return Finished(workload, hosts, config, result, recorder, asked, grouping)
+
+
+def wanted_of(workload: Workload, config: Config, asked: Asked, recorder: IntervalRecorder) -> dict[str, Any]:
+    """What is asked of the simulator (:class:`slacktide.sim.Run`) for that."""
+    return {
+        "events": asked.events or asked.published or config.delay.network is not None,
+        "turns": asked.published,  # whose files have a row for each
+        "outages": _windowed(workload) and asked.intervals is not None,
+        "passes": asked.passes or asked.published,
+        "intervals": asked.intervals,
+        "observe": recorder,
+    }
 
 
 def run_into(
@@ -161,18 +165,61 @@ def delays_of(workload: Workload, hosts: Hosts, config: Config, result: RunResul
     return placement_delays(result.events, workload, hosts, config.delay, result.end)
 
 
+def rows_of(done: Finished, name: str) -> tables.Rows | None:
+    """One of TABLES as it is saved; None: the run has none of this name."""
+    rows = _rows_of(done, name)
+    if rows is None or done.own.ids is None or name not in ("requests", "instances", "events"):
+        return rows
+    made = rows.columns
+    return replace(rows, columns=lambda part: done.own.told(made(part)))
+
+
+def _rows_of(done: Finished, name: str) -> tables.Rows | None:
+    """One of TABLES; None: the run has none of this name."""
+    workload, config, result = done.workload, done.config, done.result
+    if name == "requests":
+        return tables.request_rows(workload, result.requests, config.qos.startup)
+    if name == "classes":
+        return _class_rows(done)
+    if name == "instances" and result.instances is not None:
+        return tables.instance_rows(workload, result.instances, config.qos.startup)
+    if name == "passes" and result.passes is not None:
+        return tables.rows_of(result.passes)
+    if name == "events" and result.events is not None and done.asked.events:
+        return tables.event_rows(workload, done.hosts, result.events, EVENT_KINDS)
+    return None
+
+
+def table_of(done: Finished, name: str) -> Any:
+    """One of TABLES as an Arrow table; None: the run has none of this name."""
+    rows = rows_of(done, name)
+    return None if rows is None else rows.table()
+
+
+def _class_rows(done: Finished) -> tables.Rows:
+    """What came of each class's promises, in the accounting of decisions."""
+    never = {one.service: one.instances for one in unserved_of(done.workload, done.hosts, done.config, done.result)}
+    accounting, rows = done.config.qos.startup, []
+    for one in per_class_of(done.workload, done.config, done.result):
+        got = {f"availability_{key}": value for key, value in asdict(one.availability[accounting]).items()}
+        rows.append(
+            {"class": one.name, "slo": one.slo, "requests": one.requests, **got}
+            | {"fulfilment": one.fulfilment[accounting], "deficit_mean": one.deficit_mean}
+            | {"preemptions": one.preemptions, "wasted_startup": one.wasted_startup}
+            | {"never_served": never.get(one.name, 0)}
+        )
+    return tables.rows_of({name: arrow.column([one[name] for one in rows]) for name in rows[0]})
+
+
 def _write_tables(aside: Path, done: Finished) -> None:
     workload, hosts, config, result = done.workload, done.hosts, done.config, done.result
     if done.asked.published:
         published_log.write(aside, workload, hosts, config, result)
         return
-    tables.request_rows(workload, result.requests, config.qos.startup).write(aside / "requests.parquet")
-    if result.instances is not None:
-        tables.instance_rows(workload, result.instances, config.qos.startup).write(aside / "instances.parquet")
-    if result.passes is not None:
-        tables.rows_of(result.passes).write(aside / "passes.parquet")
-    if result.events is not None and done.asked.events:
-        tables.event_rows(workload, hosts, result.events, EVENT_KINDS).write(aside / "events.parquet")
+    for name in TABLES:
+        rows = rows_of(done, name)
+        if rows is not None:
+            rows.write(aside / f"{name}.parquet")
 
     delays = delays_of(workload, hosts, config, result) if done.asked.events else None
     if delays is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +25,7 @@ def pairs(x: pa.Table, y: pa.Table) -> tuple[NDArray[np.int64] | None, NDArray[n
 
     A request that only one run admitted has no partner and is left out. Raises ValueError where an id occurs twice.
     """
-    mine, theirs = arrow.as_numpy(x["id"]), arrow.as_numpy(y["id"])
+    mine, theirs = _ids(x), _ids(y)
     if len(mine) == len(theirs) and np.array_equal(mine, theirs):
         return None, None
     for ids in (mine, theirs):
@@ -33,6 +34,12 @@ def pairs(x: pa.Table, y: pa.Table) -> tuple[NDArray[np.int64] | None, NDArray[n
     _, left, right = np.intersect1d(mine, theirs, assume_unique=True, return_indices=True)
     order = np.argsort(left)
     return left[order].astype(np.int64), right[order].astype(np.int64)
+
+
+def _ids(table: pa.Table) -> NDArray[Any]:
+    """Numbers, or texts where the user's workload has texts."""
+    column = table["id"]
+    return arrow.as_numpy(column) if pa.types.is_integer(column.type) else np.array(column.to_pylist(), np.str_)
 
 
 def _paired(

@@ -45,3 +45,18 @@ class HostEvents:
 def no_events(resources: int) -> HostEvents:
     """A run in which nothing happens to hosts."""
     return HostEvents(np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int8), np.zeros((0, resources)))
+
+
+def merged(first: HostEvents, then: HostEvents) -> HostEvents:
+    """Both in order of time; at one instant ``first`` comes first."""
+    times = np.concatenate([first.times, then.times])
+    order = np.argsort(times, kind="stable")
+    place = np.argsort(order)
+    marks = {**first.marks, **{len(first) + event: carried for event, carried in then.marks.items()}}
+    return HostEvents(
+        times[order],
+        np.concatenate([first.hosts, then.hosts])[order],
+        np.concatenate([first.kinds, then.kinds])[order],
+        np.concatenate([first.amounts, then.amounts])[order],
+        {int(place[event]): carried for event, carried in marks.items()},
+    )

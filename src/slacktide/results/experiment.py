@@ -62,15 +62,15 @@ class Run:
 
     def requests(self) -> Any:
         """The table requests.parquet (docs/results.md). Raises :class:`InputError`, as the others, if it is missing."""
-        return self._table("requests.parquet")
+        return self.table("requests.parquet")
 
     def intervals(self) -> Any:
         """The table intervals.parquet, a row per interval and class."""
-        return self._table("intervals.parquet")
+        return self.table("intervals.parquet")
 
     def progress(self) -> Any:
         """The table progress.parquet, a row per interval."""
-        return self._table("progress.parquet")
+        return self.table("progress.parquet")
 
     def manifest(self) -> dict[str, Any]:
         """Versions, settings, inputs and totals of the run."""
@@ -83,7 +83,8 @@ class Run:
             raise fail(Path(missing), f"the results of {self}: resume with 'slacktide experiment run'")
         return self.folder / name
 
-    def _table(self, name: str) -> Any:
+    def table(self, name: str) -> Any:
+        """One by the name of its file."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 

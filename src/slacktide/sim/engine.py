@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,25 +13,22 @@ from numpy.typing import NDArray
 
 from slacktide.config import Config
 from slacktide.errors import ConfigError, PluginError, remedy
-from slacktide.inputs.formats.network_file import read_network
 from slacktide.kernels.drive import event_loop, instance_ledger, scheduling_pass
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.runtime.compiling import compile_clock, compiled_before
 from slacktide.kernels.tables import buffer_capacity, log_records, schema
 from slacktide.kernels.tables.arrays import ARRAYS, Tables
 from slacktide.kernels.tables.window_records import LIFETIME, ROLLING
 from slacktide.model import INDEPENDENT, Hosts, Workload
+from slacktide.model.host_events import HostEvents, merged
 from slacktide.model.resting import PART, let_go, room_beside
-from slacktide.policy.loader import Loaded, has_own_code, load
+from slacktide.policy.loader import Loaded
 from slacktide.qos.availability import TIMES
 from slacktide.qos.per_request import per_request
 from slacktide.qos.windows import worst_window
 from slacktide.sim import failures, startup
-from slacktide.sim.ignoring import considered
-from slacktide.sim.observing import Observer, Watch
+from slacktide.sim.observing import Watch
 from slacktide.sim.result import Columns, RunResult
 from slacktide.sim.startup import triggers
-from slacktide.sim.stepwise import Stepper
 from slacktide.state import cluster
 from slacktide.state.growing_arrays import RECORDERS, grow, lengthen
 from slacktide.state.layout import parts
@@ -81,10 +78,13 @@ def check_end(workload: Workload, config: Config) -> None:
         )
 
 
-def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int) -> Tables:
-    """Tables at the beginning of a run, every host in the index."""
-    check_end(workload, config)
+def prepare(
+    workload: Workload, hosts: Hosts, config: Config, own: Loaded, record: int, further: HostEvents | None = None
+) -> Tables:
+    """Tables at the beginning of a run, every host in the index; ``further`` happens to hosts, too."""
     happenings = failures.host_events(config, hosts)
+    if further is not None:
+        happenings = merged(happenings, further)
     failures.check_amounts(config, workload, hosts, happenings)
     tb = cluster.build(
         workload,
@@ -104,15 +104,22 @@ def prepare(workload: Workload, hosts: Hosts, config: Config, own: Loaded, recor
 
 
 def drive(
-    tb: Tables, step: Callable[[], int], recorder: Recorder, report: Callable[[], None], watch: Watch | None = None
-) -> None:
-    """Let kernels run until the end, serving what they ask for.
+    tb: Tables,
+    step: Callable[[], int],
+    recorder: Recorder,
+    report: Callable[[], None],
+    watch: Watch | None = None,
+    until: float = math.inf,
+) -> bool:
+    """Let kernels run until the end, or all that happens at ``until`` seconds has, serving what they ask for; whether
+    it was the end.
 
     Where rows rest in files, those that are over take no memory soon: all are let go whenever ``PART`` more have come,
     and the active ones are looked at again anyway.
     """
     seen = 0
     while True:
+        tb.rules["observe"] = until if watch is None else min(watch.next, until)
         code = step()
         if tb.control["broken"]:
             raise PluginError(
@@ -120,8 +127,10 @@ def drive(
                 f"before {float(tb.control['now']):g} s"
             )
         if code == buffer_capacity.OVER:
-            break
-        if code == buffer_capacity.LOOK and watch is not None:
+            return True
+        if code == buffer_capacity.LOOK:
+            if watch is None or watch.next > until:
+                return False
             watch.look()
         grow(tb, code, recorder.drain)
         if int(tb.control["arrived"]) >= seen + PART:
@@ -141,85 +150,6 @@ def timed_step(tb: Tables, recorder: Recorder) -> int:
     code = scheduling_pass.run_pass(tb.state)
     recorder.seconds[-1] += time.perf_counter() - begun
     return code
-
-
-def run(
-    workload: Workload,
-    hosts: Hosts,
-    config: Config,
-    *,
-    own: object = None,
-    events: bool = False,
-    turns: bool = False,
-    outages: bool = False,
-    passes: bool = False,
-    decisions: bool = False,
-    progress: Progress | None = None,
-    announce: Callable[[str], None] | None = None,
-    intervals: float | None = None,
-    observe: Observer | None = None,
-) -> RunResult:
-    """Simulate ``workload`` on ``hosts`` (of the same resources) under ``config``.
-
-    ``own`` is a policy, or its class, that decides instead of the one that ``config.policy.name`` names;
-    ``events``, ``passes`` and ``decisions`` ask for those columns of the result, ``outages`` for events that are
-    outages of promises over a window, which ``events`` are among others; with ``turns`` each turn in vain is an
-    event ``held``, and not only the first of a wait;
-    ``progress`` is called now and then with simulated seconds, requests admitted, and
-    requests in all; ``announce`` with a sentence when kernels must be compiled first;
-    ``observe`` with a :class:`Snapshot` every ``intervals`` seconds of simulated time and at
-    the end, which changes no decision. Raises ConfigError, InputError and PluginError.
-    """
-    if announce is not None and not compiled_before():
-        announce("compiling the kernels, once after an installation or upgrade (up to a minute)")
-    with compile_clock(has_own_code(config)) as seconds:
-        record = schema.RECORD_EVENTS * events + schema.RECORD_OUTAGES * (events or outages)
-        record += schema.RECORD_TURNS * turns
-        record += schema.RECORD_DECISIONS * decisions + schema.RECORD_PASSES * passes
-        result = _run(workload, hosts, config, own, record, progress, intervals, observe)
-        return replace(result, compile_seconds=max(seconds(), result.compile_seconds))
-
-
-def _run(
-    workload: Workload,
-    hosts: Hosts,
-    config: Config,
-    policy: object,
-    record: int,
-    progress: Progress | None,
-    intervals: float | None,
-    observe: Observer | None,
-) -> RunResult:
-    begun = time.perf_counter()
-    own = load(config, policy)
-    compiling = 0.0 if own.code.pieces is None else time.perf_counter() - begun
-    workload = considered(workload, config)
-    if config.delay.network is not None:
-        hosts = replace(hosts, network=read_network(config.delay.network, hosts))
-    tb = prepare(workload, hosts, config, own, record)
-    recorder = Recorder()
-    state, control = tb.state, tb.control
-    step: Callable[[], int] = lambda: event_loop.run(state, BUDGET)  # noqa: E731
-    if own.policy is not None:
-        serve: Callable[[int], bool] = lambda code: grow(tb, code, recorder.drain)  # noqa: E731
-        stepper = Stepper(tb, workload, hosts, config, own.policy, serve)
-        step = lambda: stepper.step(recorder.seconds)  # noqa: E731
-    elif record & schema.RECORD_PASSES:
-        step = lambda: timed_step(tb, recorder)  # noqa: E731
-
-    def report() -> None:
-        if progress is not None:
-            progress(float(control["now"]), int(control["arrived"]), len(workload))
-
-    watch = None
-    if intervals is not None and observe is not None:
-        watch = Watch(tb, workload, hosts, config.qos.startup, intervals, observe)
-    drive(tb, step, recorder, report, watch)
-    end = config.simulation.end
-    final = float(control["now"]) if end is None else float(tb.rules["end"])
-    if watch is not None:
-        watch.close(final)
-    return replace(result_of(tb, workload, recorder, final), compile_seconds=compiling)
 
 
 def instances_of(records: NDArray[Any], rows: Columns, admission: NDArray[np.float64]) -> Columns:

@@ -109,20 +109,18 @@ class Watch:
 
     def _set_next(self) -> None:
         self._number += 1
-        self._tb.rules["observe"] = on_grid(np.array(self._number * self._every / STEPS))
+        self.next = float(on_grid(np.array(self._number * self._every / STEPS)))
 
     def look(self) -> None:
         """The clock has stopped where it was asked to: note it or tell, and ask for the next time."""
-        time = float(self._tb.rules["observe"])
         if self._number % STEPS:
-            self._note(time)
+            self._note(self.next)
         else:
-            self._tell(time)
+            self._tell(self.next)
         self._set_next()
 
     def close(self, final: float) -> None:
         """The run is over at ``final`` seconds: tell how it ended; the ledgers must not be closed yet."""
-        self._tb.rules["observe"] = np.inf
         if final > self._last:
             self._tell(final)
 

@@ -30,9 +30,14 @@ LIMIT_PREFIX = "limit:"
 
 
 def check_header(
-    found: Sequence[str], required: Sequence[str], optional: Sequence[str], problems: Problems, resources: bool = True
+    found: Sequence[str],
+    required: Sequence[str],
+    optional: Sequence[str],
+    problems: Problems,
+    resources: bool = True,
+    stay: bool = True,
 ) -> list[str]:
-    """The columns that are read; of others :class:`InputWarning` warns.
+    """The columns that are read; of others :class:`InputWarning` warns where they ``stay`` behind.
 
     Raises :class:`InputError` naming every column that is missing, there twice, or called almost like another one.
     """
@@ -58,7 +63,7 @@ def check_header(
         said = OTHERWISE if required == WORKLOAD_REQUIRED and name == missing[0] else ""
         problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else "") + said)
     problems.raise_if_any()
-    if further:
+    if further and stay:
         are = "column stays" if len(further) == 1 else "columns stay"
         text = f"{problems.file}: {len(further)} further {are} behind: {', '.join(further)}"
         text += " (constraints refer to the column attributes: 'zone=a; disk=ssd')" * (required == HOSTS_REQUIRED)

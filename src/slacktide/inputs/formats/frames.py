@@ -5,7 +5,9 @@ Columns are those of files (docs/formats.md). Rows are counted from 0 in errors,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -30,9 +32,53 @@ class ArrowStream(Protocol):
     def __arrow_c_stream__(self, requested_schema: object = None) -> object: ...
 
 
+@dataclass(frozen=True, slots=True)
+class OwnColumns:
+    """What a workload has that changes no decision: rows by ``ids``, ``texts`` where ids are texts (each at its
+    number), and further columns."""
+
+    ids: Any = None
+    texts: Any = None
+    further: Any = None
+
+    def beside(self, other: OwnColumns) -> OwnColumns:
+        """Both."""
+        import pyarrow as pa
+
+        if self.ids is None or other.ids is None:
+            return self if other.ids is None else other
+        ids = pa.chunked_array([*pa.chunked_array(self.ids).chunks, *pa.chunked_array(other.ids).chunks])
+        texts = None if self.texts is None or other.texts is None else pa.concat_arrays([self.texts, other.texts])
+        return OwnColumns(ids, texts, pa.concat_tables([self.further, other.further], promote_options="default"))
+
+    def number(self, given: object) -> object:
+        """The number of a text that is an id."""
+        return (
+            self.texts.to_pylist().index(given) if self.texts is not None and given in self.texts.to_pylist() else given
+        )
+
+    def told(self, columns: Mapping[str, Any]) -> dict[str, Any]:
+        """Columns of a table of results with texts in place of numbers, and, by ``id``, what goes through to it."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        found = dict(columns)
+        if self.ids is None:
+            return found
+        if "id" in found:
+            place = pc.index_in(pa.array(found["id"]), value_set=self.ids.cast(pa.int64()))
+            own = {name: self.further[name].take(place) for name in self.further.column_names if name not in found}
+            found |= own if place.null_count < len(place) else {}
+        for name in ("id", "request", "by") if self.texts is not None else ():
+            if name in found:
+                found[name] = self.texts.take(pa.array(found[name]))
+        return found
+
+
 class Frame:
     """A table in memory as a file of named columns (``tables.TableFile``); ``name`` is for errors: what it is for.
 
+    Of a workload ``own`` is what goes through to results, and ``epoch`` when second 0 was, where admissions say it.
     Raises :class:`InputError` where columns are missing, unknown, or of other types.
     """
 
@@ -41,7 +87,15 @@ class Frame:
     def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
         self.problems = Problems(name, frame=True)
         self.table = table_of(_with_index(frame, name, (*required, *optional)), name)
-        self.names = header.check_header(self.table.column_names, required, optional, self.problems)
+        self.own, self.epoch, workload = OwnColumns(), "", required == header.WORKLOAD_REQUIRED
+        if workload:
+            self.table, texts = _numbered(self.table)
+            self.table, self.epoch = _since_the_first(self.table)
+        found = self.table.column_names
+        self.names = header.check_header(found, required, optional, self.problems, stay=not workload)
+        if workload:
+            further = self.table.select([one for one in found if one not in self.names])
+            self.own = OwnColumns(self.table["id"], texts, further) if further.num_columns or texts else self.own
         self.table = self.table.select(self.names)
         check_types(self.table.schema, self.problems)
         self.rows = int(self.table.num_rows)
@@ -99,6 +153,35 @@ def table_of(frame: ArrowStream, name: str) -> Any:
                 continue
             table = table.set_column(place, field.name, column)
     return table.combine_chunks() if table.num_rows else table
+
+
+def _numbered(table: Any) -> tuple[Any, Any]:
+    """With numbers for ids that are texts; the texts by their number, or None."""
+    import pyarrow as pa
+    import pyarrow.types as kinds
+
+    kind = table.schema.field("id").type if table.column_names.count("id") == 1 else pa.null()
+    plain = kind.value_type if kinds.is_dictionary(kind) else kind
+    if not (kinds.is_string(plain) or kinds.is_large_string(plain)):
+        return table, None
+    codes = table["id"].cast(pa.large_string()).combine_chunks().dictionary_encode()
+    codes = codes.combine_chunks() if isinstance(codes, pa.ChunkedArray) else codes
+    return table.set_column(table.column_names.index("id"), "id", codes.indices.cast(pa.int64())), codes.dictionary
+
+
+def _since_the_first(table: Any) -> tuple[Any, str]:
+    """With seconds since the first admission where admissions are instants, and when that was."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind = table.schema.field("admission").type if table.column_names.count("admission") == 1 else pa.null()
+    if not pa.types.is_timestamp(kind) or table["admission"].null_count == table.num_rows:
+        return table, ""
+    instants = pc.divide(table["admission"].cast(pa.timestamp("us")).cast(pa.int64()).cast(pa.float64()), 1e6)
+    first = pc.min(instants).as_py()
+    seconds = pc.subtract(instants, first)
+    epoch = datetime.fromtimestamp(first, UTC).isoformat()
+    return table.set_column(table.column_names.index("admission"), "admission", seconds), epoch
 
 
 def _seconds(column: Any, unit: str) -> Any:
