@@ -165,7 +165,8 @@ def test_jobs_of_one_row_are_measured_as_rows_are(run: Run, tasks: list[Path]) -
 def test_the_table_of_instances_is_there_only_where_it_says_more(run: Run, tasks: list[Path], tmp_path: Path) -> None:
     run(*tasks, "--group-by", "job", "--out", tmp_path / "out")
     run(*tasks, "--out", tmp_path / "out")
-    assert {one.name for one in (tmp_path / "out").iterdir()} == {"requests.parquet", "manifest.json"}
+    names = {"requests.parquet", "classes.parquet", "manifest.json"}
+    assert {one.name for one in (tmp_path / "out").iterdir()} == names
 
 
 def test_a_manifest_groups_again(run: Run, tasks: list[Path], tmp_path: Path) -> None:
