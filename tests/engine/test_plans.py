@@ -28,6 +28,8 @@ from slacktide.kube.translate.owners import Target
 from slacktide.model import ServiceClass, Window
 from slacktide.state.compaction import compact
 
+pytestmark = pytest.mark.filterwarnings("ignore::slacktide.errors.ResultWarning")  # some are meant to wait for ever
+
 LARGEST = 1e6
 """Seconds; what is shown of slacks is far below it, what plans add to them far above."""
 HALF_AN_HOUR = 1800.0

@@ -35,6 +35,8 @@ from support.clusters import Cluster, cluster
 from support.pasts import with_past
 from support.runs import settings_of
 
+pytestmark = pytest.mark.filterwarnings("ignore::slacktide.errors.ResultWarning")  # some are meant to wait for ever
+
 INTERVAL = 7.0
 CHANGED: dict[str, Callable[[Cluster], Cluster]] = {
     "windowed": Cluster.windowed,
