@@ -94,7 +94,7 @@ class Class(Strict):
     """A service class as a file gives it; :class:`ServiceClass` checks the ranges."""
 
     name: Text
-    slo: float
+    slo: Annotated[float, Meta(extra={"written": "share"})]
     rank: int
     margin: float | UnsetType = UNSET
     alpha: Duration | UnsetType | None = UNSET

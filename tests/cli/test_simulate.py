@@ -131,7 +131,7 @@ def test_intervals_tell_how_classes_fare_in_between(simulate: Simulate, tmp_path
         assert row["demanded_cpu"] == pytest.approx(0.375 * row["active"])
         assert row["allocated_cpu"] == pytest.approx(0.375 * row["running"])
     progress = pq.read_table(tmp_path / "out" / "progress.parquet").to_pylist()
-    assert [row["time"] for row in progress] == [*(24.0 * step for step in range(1, 38)), 900.0]  # ten times an interval
+    assert [row["time"] for row in progress] == [*(24.0 * step for step in range(1, 38)), 900.0]
     last = progress[-1]
     assert {name: last[name] for name in ("passes", "operations", "placements", "preemptions")} == {
         name: found[name] for name in ("passes", "operations", "placements", "preemptions")

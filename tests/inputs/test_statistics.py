@@ -85,6 +85,7 @@ def test_demand_is_the_mean_over_each_span() -> None:
     assert found["end"].tolist() == [5.0, 10.0]
     assert found["cpu:all"] == pytest.approx([(2 * 4 + 1 * 2) / 5, 1.0])
     assert found["cpu:gold"] == pytest.approx([8 / 5, 0.0])
+    assert found["cpu:most"].tolist() == [3.0, 8.0]  # what comes at the last instant, too
     assert found["cpu:capacity"].tolist() == [9.0, 9.0]
 
 

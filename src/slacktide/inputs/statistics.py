@@ -9,7 +9,7 @@ from typing import Any, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.activity import spans
+from slacktide.inputs.activity import Spans, spans
 from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import RuleKind
@@ -160,13 +160,25 @@ def describe_hosts(hosts: Hosts) -> dict[str, Any]:
     }
 
 
+def _most(active: Spans, demand: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The most that is active at an instant between two edges, shape (edges - 1,)."""
+    at, change = np.concatenate([active.end, active.start]), np.concatenate([-demand, demand])
+    order = np.argsort(at, kind="stable")  # who ends makes room for who begins in that instant
+    at, level = at[order], np.cumsum(change[order])
+    last = np.append(at[1:] != at[:-1], True) if len(at) else np.zeros(0, np.bool_)
+    at, level = at[last], np.append(0.0, level[last])
+    first, until = np.searchsorted(at, edges[:-1], "right"), np.searchsorted(at, edges[1:], "left")
+    until[-1] = np.searchsorted(at, edges[-1], "right")
+    return np.array([level[a : max(a, b) + 1].max() for a, b in zip(first, until, strict=True)])
+
+
 def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[str, NDArray[np.float64]]:
-    """Mean active demand in equal spans of time, if nobody waited: see :func:`spans`.
+    """Mean and largest active demand in equal spans of time, if nobody waited: see :func:`spans`.
 
     Columns of shape (bins,): ``start`` and ``end`` (s; from the first admission from 0 on to the last, or to the
     last completion where all are admitted at once), and for each resource ``RESOURCE:CLASS``,
-    ``RESOURCE:all`` and ``RESOURCE:capacity``. Both must have the same resources (see :func:`align`).
-    Raises :class:`ValueError` for fewer than one bin or different resources.
+    ``RESOURCE:all``, ``RESOURCE:most`` and ``RESOURCE:capacity``. Both must have the same resources (see
+    :func:`align`). Raises :class:`ValueError` for fewer than one bin or different resources.
     """
     if bins < 1:
         raise ValueError(f"bins: found {bins}, expected at least 1")
@@ -185,6 +197,7 @@ def demand_over_time(workload: Workload, hosts: Hosts, bins: int = 60) -> dict[s
             columns[f"{resource}:{one.name}"] = there = started - _begun(active.end[rows], demand, edges)
             total += there
         columns[f"{resource}:all"] = total
+        columns[f"{resource}:most"] = _most(active, workload.demand[:, index], edges)
         columns[f"{resource}:capacity"] = np.full(bins, hosts.capacity[:, index].sum())
     return columns
 

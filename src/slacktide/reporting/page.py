@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from slacktide.for_people import unbroken
+from slacktide.for_people import percent, unbroken
 from slacktide.palette import css
 
 SHOWN_ROWS = 300
@@ -62,8 +62,8 @@ class Table:
         return len(self.rows) > 1
 
 
-def shown(value: object) -> Cell:
-    """A value as a table shows it."""
+def shown(value: object, is_share: bool = False) -> Cell:
+    """A value as a table shows it; shares, in per cent, are cut as everywhere."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return Cell("-", None, numeric=True)
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -73,6 +73,8 @@ def shown(value: object) -> Cell:
     if math.isinf(value):
         return Cell("∞" if value > 0 else "-∞", None, numeric=True)
     text = f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.4g}"
+    if is_share:
+        text = percent(value / 100.0).removesuffix(" %")
     return Cell(text, value, numeric=True)
 
 
@@ -82,7 +84,7 @@ def table(
     """A table of the page from a pyarrow one."""
     units = units or {}
     names = list(found.column_names)
-    rows = [[shown(row[name]) for name in names] for row in found.slice(0, limit).to_pylist()]
+    rows = [[shown(row[name], name.endswith(", %")) for name in names] for row in found.slice(0, limit).to_pylist()]
     numeric = [bool(rows) and all(row[place].numeric for row in rows) for place in range(len(names))]
     heads = [
         Head(f"{name.replace('_', ' ')}{f', {units[name]}' if name in units else ''}", right)

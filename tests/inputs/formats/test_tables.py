@@ -175,7 +175,8 @@ def test_a_cause_is_said_once_and_whoever_has_own_classes_is_told_where_they_sta
     assert error.total == 300
     (line,) = str(error).splitlines()
     assert line.endswith(
-        ":2: class: found 'web', expected one of gold, silver, bronze; classes of your own stand in a settings file: "
+        ":2: class: found 'web', expected one of gold, silver, bronze; classes of your own stand in a settings "
+        "file, such as classes: [{name: mine, slo: 0.99, rank: 1}]: "
         "--config FILE, in a grid config: FILE (in Python config='FILE', or classes=[...]) "
         "(300 times; also lines 3 'db', 4, 5 'web', ...)"
     )

@@ -57,14 +57,15 @@ def of_events(events: Sequence[Mapping[str, Any]], shown: int = SHOWN_EVENTS) ->
 
 def of_ledger(ledger: Mapping[str, Any]) -> str:
     """How a promise stands, of an Availability's status."""
+    from slacktide.for_people import share
     from slacktide.kube.observe.explain import waiting_text
     from slacktide.model.durations import write_duration
 
     target, slack = ledger["target"], round(ledger.get("slackSeconds", 0.0))
     left = f", which breaks {write_duration(slack)} after all pods stop" if ledger.get("breaksAt") and slack > 0 else ""
     return (
-        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}{left}, "
-        f"delivered {ledger['delivered']:.4f}, {ledger['state']}; {ledger['running']} running, "
+        f"{target['kind']} {target['name']}, class {ledger['class']}: promised {share(ledger['promised'])}{left}, "
+        f"delivered {share(ledger['delivered'])}, {ledger['state']}; {ledger['running']} running, "
         f"{waiting_text(ledger)} (as of {ledger['at'][11:19]})"
     )
 

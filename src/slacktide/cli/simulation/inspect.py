@@ -247,10 +247,11 @@ def _demand(columns: Mapping[str, list[float]], resources: list[str]) -> str:
         shares = []
         for name in resources:
             capacity = columns[f"{name}:capacity"][index]
-            demand = columns[f"{name}:all"][index]
-            shares.append(f"{demand / capacity:.1%}" if capacity else "-")
+            demands = (columns[f"{name}:{part}"][index] for part in ("all", "most"))
+            shares += [f"{demand / capacity:.1%}" if capacity else "-" for demand in demands]
         rows.append((duration(start), duration(end), *shares))
-    return "Demand over capacity, if nobody waited\n\n" + table(("from", "to", *resources), rows, left=0)
+    head = [part for name in resources for part in (name, "at most")]
+    return "Demand over capacity, if nobody waited: mean, and at most\n\n" + table(("from", "to", *head), rows, left=0)
 
 
 def _never(about: Mapping[str, Any]) -> str:

@@ -72,7 +72,8 @@ def expected_class(text: str, names: Sequence[str]) -> str:
     if not default:
         return expected_name(text, names)
     where = remedy("--config FILE, in a grid config: FILE", "config='FILE', or classes=[...]")
-    return f"{expected_name(text, names)}; classes of your own stand in a settings file: {where}"
+    such = "classes: [{name: mine, slo: 0.99, rank: 1}]"
+    return f"{expected_name(text, names)}; classes of your own stand in a settings file, such as {such}: {where}"
 
 
 class Distinct(Generic[T]):

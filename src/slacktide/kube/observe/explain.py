@@ -12,7 +12,7 @@ from slacktide.engine.core.operations import Bound, Gone, Operation, Ready, Refu
 from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.for_people import slack_text
+from slacktide.for_people import share, slack_text
 from slacktide.kube.client.timestamps import rfc3339, whole_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -207,8 +207,8 @@ def text_of(found: dict[str, Any]) -> str:
     ledger = found.get("ledger")
     if ledger:
         lines.append(
-            f"  {ledger['kind']} {ledger['name']}, class {ledger['class']}: promised {ledger['promised']:.4f}, "
-            f"delivered {ledger['delivered']:.4f}, {slack_text(ledger['slack'])}, {ledger['state']}; "
+            f"  {ledger['kind']} {ledger['name']}, class {ledger['class']}: promised {share(ledger['promised'])}, "
+            f"delivered {share(ledger['delivered'])}, {slack_text(ledger['slack'])}, {ledger['state']}; "
             f"{ledger['running']} running, {waiting_text(ledger)}, preempted {ledger['preemptions']} times"
         )
         if ledger.get("given_up"):
