@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import yaml
 
 from slacktide import settings_file
 from slacktide.config import Accounting
+from slacktide.conversion import Node
 from slacktide.errors import ConfigError, InputError, Problem, RefusedError
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS
 from slacktide.model.durations import parse_share
@@ -39,7 +40,7 @@ HEAD = """\
 
 class _Class(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    slo: float | str
+    slo: Annotated[float | str, msgspec.Meta(description="a share such as 0.99 or 99%")]
     rank: int
 
 
@@ -177,12 +178,9 @@ def read(path: Path) -> Promises:
     """What people made of it. Raises :class:`InputError` naming the field and the value."""
     try:
         found = settings_file.read(path, "promises", CONTENT)
+        said = Node(found, (), found.values, index="[{}]").convert(_File)
     except ConfigError as error:
         raise RefusedError([str(error)]) from None
-    try:
-        said = msgspec.convert(found.values, _File)
-    except msgspec.ValidationError as error:
-        raise _broken(path, 0, "", f"{CONTENT}: {error}") from None
     return Promises(_classes(found, said), _checked(found, said))
 
 
