@@ -114,6 +114,7 @@ def test_promises_that_nothing_can_keep_are_told_apart(folder: Path) -> None:
     past = cluster_past.read(folder, promises.Promises((ServiceClass("all", 1.0, 1),), (promises.Rule(class_="all"),)))
     found = judging.judged(past, seeds=1)
     assert found.attainable == 0
+    assert [(one.name, one.slo) for one in found.kept] == [("all", 1.0), ("all", None)], "of the class, and of all"
     assert "3 promises cannot be kept with any number of nodes" in " ".join(found.sentences())
 
 

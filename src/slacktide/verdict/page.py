@@ -11,12 +11,11 @@ from typing import Any
 from slacktide import __version__
 from slacktide.model.durations import write_duration
 from slacktide.palette import css
-from slacktide.verdict.judging import Verdict
+from slacktide.verdict.judging import CALLED, Verdict
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE
 from slacktide.whole_file import write_whole
 
 PAGE = "verdict.html"
-CALLED = {KUBERNETES: "kube-scheduler's rules", SLACKTIDE: "slacktide"}
 
 
 def write(found: Verdict, path: Path) -> None:
