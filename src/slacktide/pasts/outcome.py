@@ -42,7 +42,8 @@ COLUMNS = (
 class WorkloadLine(msgspec.Struct):
     """A workload: its number in workload.parquet, who it is, and what it was delivered, by accounting.
 
-    ``seconds`` are those that its instances lived; ``labels`` those of its pods.
+    ``seconds`` are those that its instances lived; ``labels`` those of its pods. ``promised`` is what ServiceClasses of
+    the cluster promise it; :data:`WORKLOADS` does not have it, as the proposal does.
     """
 
     request: int
@@ -56,6 +57,7 @@ class WorkloadLine(msgspec.Struct):
     delivered: dict[Accounting, float]
     preempted: int
     labels: dict[str, str]
+    promised: ServiceClass | None = None
 
     @property
     def full_name(self) -> str:
@@ -145,6 +147,7 @@ def _workloads(reality: Reality, requests: Mapping[str, int], instances: Mapping
             WorkloadLine(
                 request, namespace, kind, name, owner.priority_class, owner.priority, instances[key],
                 round(lived.get(key, 0.0), 3), delivered, owner.preempted, owner.labels,
+                owner.promised,
             )
         )  # fmt: skip
     return found
