@@ -15,6 +15,7 @@ from slacktide.dryrun.reality import preempted_by_scheduler
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.client.reflector import Handler
+from slacktide.kube.client.timestamps import seen_at
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
@@ -35,6 +36,7 @@ from slacktide.kube.resources.objects import (
     ServiceClass,
     StatefulSet,
 )
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.priorities import is_bound_to_its_node
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, Classes, resource_of
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -53,7 +55,8 @@ They take room, and nobody places them anywhere else."""
 
 @dataclass(slots=True)
 class Wait:
-    """A pod's way to a node. ``node`` is empty where it found none; times are seconds since 1970."""
+    """A pod's way to a node. ``node`` is empty where it found none; times are seconds since 1970, None also where
+    nobody says them."""
 
     key: str
     created: float
@@ -232,6 +235,11 @@ class Reality:
         except Unschedulable:
             return None
 
+    def _since(self, pod: Pod, condition: str) -> float | None:
+        """Since when a condition is true; None where it is not, or that is not said."""
+        holds, said = condition_of(pod, condition)
+        return seen_at(said, self.now) if holds and said is not None else None
+
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self.victims.discard(uid)
@@ -254,10 +262,12 @@ class Reality:
         if wait is None:
             wait = self.open[record.uid] = Wait(known.key, record.created_at)
             self.waits.append(wait)
-        if wait.bound is None and spec.node_name:
-            wait.node, wait.bound = spec.node_name, record.bound_at or self.now
-        if wait.ready is None and record.ready_at:
-            wait.ready = record.ready_at
+        if not wait.node and spec.node_name:
+            wait.node, wait.bound = spec.node_name, record.bound_at or self._since(record.pod, "PodScheduled")
+            if wait.bound is None and self.now > self.history.begin:  # else it was bound before
+                wait.bound = self.now
+        if wait.ready is None:
+            wait.ready = record.ready_at or self._since(record.pod, "Ready")
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1
