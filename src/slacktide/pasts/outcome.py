@@ -119,6 +119,10 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
 def _note_unknown(reality: Reality, story: Story) -> None:
     """What of the cluster's past is not known, and what is taken for it."""
     lives, findings = reality.history.instances, story.findings
+    if story.snapshot:
+        findings.note(
+            "what was delivered until now: promises.yaml proposes .999 for all that have no ServiceClass; edit it first"
+        )
     unfinished = sum(one.controller.batch and not np.isfinite(one.end) for one in lives)
     if unfinished:
         findings.note(
