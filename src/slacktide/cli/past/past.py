@@ -84,7 +84,8 @@ def past() -> None:
 def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
     """What runs and waits in a cluster now.
 
-    It only lists: nodes, pods, their controllers, budgets, volumes and namespaces. Jobs that run are taken to run on.
+    It only lists, and first says what: all that decides where a pod may run, whose it is and what it is promised. Jobs
+    that run are taken to run on.
 
     \b
       slacktide past cluster --out now --verdict
