@@ -29,7 +29,7 @@ def test_from_a_dump_to_the_page(dump: Path, tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "now"
     assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "1 workloads of 3 instances on 2 nodes, as they are" in said
+    assert "1 workload of 3 instances on 2 nodes, as they are" in said
     assert "not known: what was delivered until now: promises.yaml proposes .999 for all" in said
     assert f"slacktide verdict {out}" in said
     assert main(["verdict", str(out), "--seeds", "1"]) == 0

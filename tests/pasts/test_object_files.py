@@ -111,6 +111,16 @@ def test_pods_were_bound_and_ready_when_their_conditions_say_so(tmp_path: Path) 
     ]  # fmt: skip
 
 
+def test_one_pod_of_a_job_is_told_in_the_singular(tmp_path: Path) -> None:
+    about = {"name": "batch-1", "namespace": "shop", "uid": "uid-batch-1"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": {"template": {"spec": {}}}}
+    one = pod("once", "batch", "a", ready=-390.0, cpu="1m", kind="Job")
+    one["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1"
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(listed(*cluster(), job, one)))
+    assert any(one.startswith("1 pod of Jobs had not completed") for one in made(tmp_path, path).notes)
+
+
 def test_the_newest_instant_is_when_it_was(tmp_path: Path) -> None:
     found = made(tmp_path, as_json(tmp_path))
     assert found.begin == BEGIN - 390.0

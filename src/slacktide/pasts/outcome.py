@@ -18,6 +18,7 @@ from slacktide.config import Accounting, Config
 from slacktide.engine.journal.rows import rows_of
 from slacktide.engine.journal.to_workload import Made, write_history
 from slacktide.errors import InputError, Problem
+from slacktide.for_people import counted
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.reality import Owner, Reality
@@ -126,11 +127,13 @@ def _note_unknown(reality: Reality, story: Story) -> None:
     unfinished = sum(one.controller.batch and not np.isfinite(one.end) for one in lives)
     if unfinished:
         findings.note(
-            f"{unfinished} pods of Jobs had not completed in the end: how long they take is not known, they go on"
+            f"{counted(unfinished, 'pod')} of Jobs had not completed in the end: how long that takes is not known, "
+            "so that they go on"
         )
     bare = sum(owner.preempted for key, owner in reality.owners.items() if key.startswith("Pod/"))
     if bare:
-        findings.note(f"{bare} pods without a controller were preempted: how long they would have run is not known")
+        preempted = "was preempted" if bare == 1 else "were preempted"
+        findings.note(f"{counted(bare, 'pod')} without a controller {preempted}: for how long else is not known")
 
 
 def _workloads(reality: Reality, requests: Mapping[str, int], instances: Mapping[str, int]) -> list[WorkloadLine]:

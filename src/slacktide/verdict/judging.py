@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from slacktide.for_people import counted
 from slacktide.verdict.cluster_past import ClusterPast
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, Outcome, Sizing, simulated, smallest, together
 
@@ -109,21 +110,25 @@ class Verdict:
             )
         simulated = (
             f"n the simulation kube-scheduler's rules keep {_count(whole.kubernetes)} of {whole.workloads}, and "
-            f"slacktide {_count(whole.slacktide)}, on the same {self.nodes} nodes."
+            f"slacktide {_count(whole.slacktide)}, on the same {counted(self.nodes, 'node')}."
         )
-        was = f"kube-scheduler kept {whole.truth} of {whole.workloads} promises; i" if whole.truth is not None else "I"
+        was = (
+            f"kube-scheduler kept {whole.truth} of {counted(whole.workloads, 'promise')}; i"
+            if whole.truth is not None
+            else "I"
+        )
         found.append(was + simulated)
         missing = whole.workloads - self.attainable
         if missing:
             found.append(
-                f"{missing} promises cannot be kept with any number of nodes: they allow less than starts and failures "
-                "took. Promise less, or look at these workloads."
+                f"{counted(missing, 'promise')} cannot be kept with any number of nodes: starts and failures took more "
+                "than that allows. Promise less, or look at the workloads."
             )
         which = f"the other {self.attainable}" if missing else f"all {self.attainable}"
         for scheduler in (SLACKTIDE, KUBERNETES):
             size, name = self.sizes[scheduler], CALLED[scheduler]
-            need = f"more than {size.most}" if size.nodes is None else f"{size.nodes}"
-            found.append(f"To keep {which}, {name} would need {need} nodes.")
+            need = f"more than {counted(size.most, 'node')}" if size.nodes is None else counted(size.nodes, "node")
+            found.append(f"To keep {which}, {name} would need {need}.")
         return found
 
 
@@ -247,7 +252,7 @@ def _told(slo: float, sides: list[float], counts: list[float]) -> str:
     )
     if any(counts):
         first, second = (_count(round(one, 1)) for one in counts)
-        text += f". It is preempted {first} times under the one, {second} under the other"
+        text += f". It is preempted {first} time{'' if first == '1' else 's'} under the one, {second} under the other"
     return text + "."
 
 

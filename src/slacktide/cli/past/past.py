@@ -224,14 +224,14 @@ def _make(told: Story, asked: Asked) -> None:
 
 
 def _text(made: Past, out: Path) -> str:
-    from slacktide.for_people import count
+    from slacktide.for_people import count, counted
     from slacktide.model.durations import write_duration
     from slacktide.pasts import promises
 
     said = promises.summary(promises.read(out / promises.FILE), made.workloads)
     lines = [
-        f"{made.source}: {count(len(made.workloads))} workloads of {count(made.made.instances)} instances on "
-        f"{count(made.made.hosts)} nodes, "
+        f"{made.source}: {counted(len(made.workloads), 'workload')} of {counted(made.made.instances, 'instance')} on "
+        f"{counted(made.made.hosts, 'node')}, "
         + ("as they are" if made.snapshot else f"{write_duration(round(made.seconds))} of them"),
         f"{out / promises.FILE}: " + ", ".join(f"{name} for {count(number)}" for name, number in said.items()),
     ]
