@@ -60,6 +60,13 @@ def test_service_classes_of_the_cluster_are_proposed(tmp_path: Path, way: str) -
     }  # fmt: skip
 
 
+def test_whoever_has_the_label_is_not_told_to_set_it(tmp_path: Path) -> None:
+    proposed(tmp_path, cluster())
+    lines = promises.ways(promises.read(tmp_path / "out" / promises.FILE))
+    assert "label pod templates of all others with slacktide.io/class: no-class" in lines
+    assert not any("label slacktide.io/class=silver" in one for one in lines)
+
+
 def test_a_default_class_of_the_cluster_is_for_all_others(tmp_path: Path) -> None:
     found = proposed(tmp_path, cluster(service_class("bronze", 0.9, 9, default=True)))
     assert (found["plain"], found["cart"]) == (("bronze", 0.9, 9), ("silver", 0.95, 7))

@@ -233,7 +233,7 @@ def ways(promises: Promises) -> list[str]:
             by_priority.append(f"{rule.priority_class}={name}")
         elif set(said) == {"namespace"} and "*" not in rule.namespace:
             lines.append(f"kubectl label namespace {rule.namespace} {DEFAULT_CLASS}={name}")
-        else:
+        elif said != {"label": f"{CLASS_LABEL}={name}"}:  # whoever has the label needs it no more
             lines.append(f"label pod templates of {asked or 'all others'} with {CLASS_LABEL}: {name}")
     if by_priority:
         lines.append(f"slacktide run --set kube.priority_classes={','.join(by_priority)}")

@@ -36,8 +36,8 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--out", type=FILE, required=True, help="A folder for the files."),
         click.option(
             "--promise", default="", metavar="WAY",
-            help="What the proposed classes are of: priority, namespace, kind, data, or label=KEY.  [default: priority "
-            "where there are several, else data]",
+            help="What the proposed classes are of: priority, namespace, kind, data, or label=KEY.  [default: "
+            "ServiceClasses of the cluster where it has some, priority where there are several, else data]",
         ),
         click.option("--verdict", is_flag=True, help="Judge it at once, as 'slacktide verdict DIR' does."),
         click.option("--anonymize", is_flag=True, help="Replace all names, so that the files can be given away."),
