@@ -29,7 +29,8 @@ def test_from_a_dump_to_the_page(dump: Path, tmp_path: Path, capsys: pytest.Capt
     out = tmp_path / "now"
     assert main(["past", "objects", str(dump), "--out", str(out)]) == 0
     said = capsys.readouterr().out
-    assert "1 workloads of 3 instances on 2 nodes, as they are" in said
+    assert "1 workload of 3 instances on 2 nodes, as they are" in said
+    assert "not known: what was delivered until now: promises.yaml proposes .999 for all" in said
     assert f"slacktide verdict {out}" in said
     assert main(["verdict", str(out), "--seeds", "1"]) == 0
     said = capsys.readouterr().out
@@ -42,8 +43,11 @@ def test_at_once_and_as_json(dump: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert main(["past", "objects", str(dump), "--out", str(tmp_path / "now"), "--json", "--verdict"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["nodes"] == 2
-    assert found["kept"][-1]["workloads"] == 1
-    assert found["sizes"]["qos-driven"]["nodes"] == 3
+    whole = found["kept"][-1]
+    assert (whole["name"], whole["slo"], whole["workloads"]) == ("all", None, 1)
+    assert found["sizes"]["slacktide"]["nodes"] == 3
+    assert set(found["preemptions"]) == {"truth", *found["sizes"]} == {"truth", "kubernetes", "slacktide"} <= set(whole)
+    assert found["believed"] is None, "nothing was compared"
     assert main(["past", "objects", str(dump), "--out", str(tmp_path / "other"), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["counts"]["Pod"] == 3
 

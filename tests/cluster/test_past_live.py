@@ -13,6 +13,7 @@ import pytest
 
 from cluster.labtools import deployment, pods, until
 from slacktide.cli import main
+from slacktide.kube.resources.objects import SERVICE_CLASS
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.pasts.kinds import TOLD
 
@@ -85,7 +86,7 @@ def test_three_sources_and_their_verdicts(
     assert main(["past", "cluster", "--kubeconfig", str(plane.kubeconfig), "--out", str(now)]) == 0
     assert "writes nothing" in capsys.readouterr().err
     items = []
-    for kind in TOLD:
+    for kind in (one for one in TOLD if one is not SERVICE_CLASS):  # which this cluster does not have
         found = plane.api.get(kind.path())["items"] or []
         items += [one | {"apiVersion": kind.api_version, "kind": kind.kind} for one in found]
     (tmp_path / "dump.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": items}))

@@ -82,7 +82,7 @@ def test_workloads_are_delivered_what_they_were(both: tuple[Past, Past]) -> None
 
 def test_what_cannot_be_known_is_said(both: tuple[Past, Past]) -> None:
     assert both[0].counts["pods that are gone"] == 2
-    assert any("left out: 1 pods that are gone" in note for note in both[0].notes)
+    assert any("left out: 1 pod of the past, as none" in note for note in both[0].notes)
     assert any("events tell of the time since 2025-10-09T09:00:10" in note for note in both[0].notes)
 
 

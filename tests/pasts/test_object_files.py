@@ -97,6 +97,30 @@ def test_every_form_says_the_same(tmp_path: Path, form: Any) -> None:
     assert [one["bound"] == "" for one in rows(out / "pods.csv")] == [False, False, False, True]
 
 
+def test_pods_were_bound_and_ready_when_their_conditions_say_so(tmp_path: Path) -> None:
+    """The present is at -390 s, created were all at -400 s; of one nobody says when it was bound."""
+    silent = pod("silent", "web", "a", ready=-395.0, cpu="100m")
+    silent["status"]["conditions"] = [one for one in silent["status"]["conditions"] if one["type"] != "PodScheduled"]
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(listed(*cluster(), silent)))
+    made(tmp_path, path)
+    found = [(one["node"], one["created"], one["bound"], one["ready"]) for one in rows(tmp_path / "out" / "pods.csv")]
+    assert sorted(found) == [
+        ("", "-10.000", "", ""), ("a", "-10.000", "", "-5.000"),
+        *((name, "-10.000", "-9.000", "0.000") for name in "abc"),
+    ]  # fmt: skip
+
+
+def test_one_pod_of_a_job_is_told_in_the_singular(tmp_path: Path) -> None:
+    about = {"name": "batch-1", "namespace": "shop", "uid": "uid-batch-1"}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": about, "spec": {"template": {"spec": {}}}}
+    one = pod("once", "batch", "a", ready=-390.0, cpu="1m", kind="Job")
+    one["metadata"]["ownerReferences"][0]["apiVersion"] = "batch/v1"
+    path = tmp_path / "now.json"
+    path.write_text(json.dumps(listed(*cluster(), job, one)))
+    assert any(one.startswith("1 pod of Jobs had not completed") for one in made(tmp_path, path).notes)
+
+
 def test_the_newest_instant_is_when_it_was(tmp_path: Path) -> None:
     found = made(tmp_path, as_json(tmp_path))
     assert found.begin == BEGIN - 390.0

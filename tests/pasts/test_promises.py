@@ -73,6 +73,11 @@ def test_another_way_is_refused() -> None:
         (HEAD, "workloads"),
         (HEAD + "workloads: [{class: silver}]", r"yaml:2: .*\[0\].class: found 'silver', expected one of gold"),
         (HEAD + "workloads: [{class: gold, colour: red}]", "colour"),
+        (
+            HEAD + "workloads:\n- {class: gold}\n- {class: gold, namespce: shop}",
+            r"yaml:4: workloads\[1\].namespce: unknown key, .*did you mean 'namespace'",
+        ),
+        (HEAD.replace("rank: 1", "rank: first") + "workloads: []", r"yaml:1: .*rank: found 'first', .*whole number"),
         ("classes: [{name: gold, slo: 2, rank: 1}]\nworkloads: []", r"classes\[0\]: .*slo"),
         ("classes: [{name: gold, slo: most, rank: 1}]\nworkloads: []", r"classes\[0\]: .*most"),
         (HEAD.replace("]", ", {name: gold, slo: 1, rank: 1}]") + "workloads: []", "twice"),

@@ -109,11 +109,24 @@ def test_workloads_without_a_promise_are_said(folder: Path) -> None:
     assert "2 workloads are promised nothing" in page.page(found)
 
 
+def test_one_of_a_kind_is_told_in_the_singular(folder: Path) -> None:
+    """One promise, that a single node would keep; of two workloads nobody says anything."""
+    one, rule = ServiceClass("gold", 0.9, 1), promises.Rule(class_="gold", name="front")
+    found = judging.judged(cluster_past.read(folder, promises.Promises((one,), (rule,))), seeds=1)
+    assert "kube-scheduler kept 1 of 1 promise; " in found.sentences()[1]
+    found.nodes = found.workloads = found.unpromised = 1
+    text = page.page(found)
+    assert "1 workload, 1 node</p>" in text
+    assert "1 workload is promised nothing and goes last." in text
+    assert "on the same 1 node." in text
+
+
 def test_promises_that_nothing_can_keep_are_told_apart(folder: Path) -> None:
     """Each start takes some seconds."""
     past = cluster_past.read(folder, promises.Promises((ServiceClass("all", 1.0, 1),), (promises.Rule(class_="all"),)))
     found = judging.judged(past, seeds=1)
     assert found.attainable == 0
+    assert [(one.name, one.slo) for one in found.kept] == [("all", 1.0), ("all", None)], "of the class, and of all"
     assert "3 promises cannot be kept with any number of nodes" in " ".join(found.sentences())
 
 

@@ -31,8 +31,8 @@ class Words:
         self._words: dict[str, str] = {}
 
     def of(self, text: str) -> str:
-        """Its word; numbers, which say nothing and are compared, stay as they are."""
-        if not text or text.isdigit() or text.startswith("system-"):
+        """Its word; numbers, which say nothing and are compared, stay as they are, and so does * for all."""
+        if not text or text == "*" or text.isdigit() or text.startswith("system-"):
             return text
         return self._words.setdefault(text, f"w{len(self._words) + 1}")
 

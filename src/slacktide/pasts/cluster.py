@@ -20,7 +20,8 @@ from slacktide.pasts.object_files import Found, changes_of
 from slacktide.pasts.story import Findings, Story
 
 RIGHTS = ", ".join(one.plural for one in TOLD)
-"""What must be listed."""
+"""What is listed."""
+ALLOWED = "The ClusterRole in docs/how-to-past.md"
 
 
 async def read(
@@ -28,17 +29,17 @@ async def read(
 ) -> Story:
     """:func:`story` of the cluster that a kubeconfig names. Raises what :func:`.load_access` raises, too."""
     async with ReadOnly(await load_access(kubeconfig, context)) as connection:
-        say(f"{connection.server}: lists {RIGHTS}; writes nothing")
+        say(f"{connection.server}: lists {RIGHTS}; writes nothing. {ALLOWED} may list all of them")
         return await story(connection, say)
 
 
 async def story(connection: Connection, say: Callable[[str], None] = lambda _: None) -> Story:
     """What the cluster is now, one page of each list at a time.
 
-    Kinds that the API server does not have, or does not let us list, are left out, and said. Raises
+    Kinds that the API server does not have are left out; those that it does not let us list are said, too. Raises
     :class:`InputError` where these are nodes or pods, and what the connection raises.
     """
-    findings, found = Findings(), list[Found]()
+    findings, found, hidden = Findings(), list[Found](), list[str]()
     lighten = Lightening()
     for kind in TOLD:
         say(f"listing {kind.plural}")
@@ -58,11 +59,13 @@ async def story(connection: Connection, say: Callable[[str], None] = lambda _: N
                 raise
             if kind in NEEDED:
                 raise InputError([
-                    Problem(connection.server, 0, kind.plural, str(error.status), f"the right to list {kind.plural}: "
-                            f"kubectl create clusterrolebinding ... --clusterrole=view, and a ClusterRole for nodes")
+                    Problem(connection.server, 0, kind.plural, str(error.status),
+                            f"the right to list {kind.plural}. {ALLOWED} gives it")
                 ]) from None  # fmt: skip
             if error.status == FORBIDDEN:
-                findings.note(f"{kind.plural} may not be listed: what they decide is not known")
+                hidden.append(kind.plural)
+    if hidden:
+        findings.note(f"what these decide, as they may not be listed: {', '.join(hidden)}. {ALLOWED} allows it")
     for kind, _ in found:
         findings.counts[kind.kind] += 1
     now = wall_seconds()

@@ -16,6 +16,7 @@ from typing import Any
 import msgspec
 
 from slacktide.errors import InputError, Problem
+from slacktide.for_people import counted
 from slacktide.kube.client.metadata import Condition, OwnerReference
 from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
 from slacktide.kube.mirror.pod_record import FINAL, finished_at, grace
@@ -283,7 +284,9 @@ def _of_pods(found: list[Found], told: _Told, findings: Findings) -> Iterator[St
             yield from _life_of(_like(shape, uid, life), life, told, is_there=False)
     unknown = findings.counts["pods that are gone, of which nothing else is known"]
     if unknown:
-        findings.note(f"left out: {unknown} pods that are gone, as no pod of the same owner says what they asked for")
+        findings.note(
+            f"left out: {counted(unknown, 'pod')} of the past, as none of the same owner says what was asked for"
+        )
 
 
 def _shape(life: _Life, told: _Told, shapes: dict[str, Any]) -> Any:

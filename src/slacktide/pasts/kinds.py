@@ -8,13 +8,14 @@ from slacktide.kube.client.kinds import Kind
 from slacktide.kube.resources import objects
 
 TOLD: tuple[Kind[Any], ...] = (
-    objects.NAMESPACE, objects.NODE, objects.SERVICE, objects.REPLICATION_CONTROLLER,
+    objects.NAMESPACE, objects.SERVICE_CLASS, objects.NODE, objects.SERVICE, objects.REPLICATION_CONTROLLER,
     objects.POD_DISRUPTION_BUDGET, objects.DEPLOYMENT, objects.REPLICA_SET, objects.STATEFUL_SET, objects.JOB,
     objects.CRON_JOB, objects.PERSISTENT_VOLUME, objects.PERSISTENT_VOLUME_CLAIM, objects.STORAGE_CLASS,
     objects.CSI_DRIVER, objects.CSI_STORAGE_CAPACITY, objects.CSI_NODE, objects.VOLUME_ATTACHMENT,
     objects.DEVICE_CLASS, objects.RESOURCE_SLICE, objects.RESOURCE_CLAIM, objects.POD,
 )  # fmt: skip
-"""What decides where a pod may run and whose it is, in the order in which it is told. No Secret, no ConfigMap."""
+"""What decides where a pod may run, whose it is and what it is promised, in the order in which it is told. No
+Secret, no ConfigMap."""
 NEEDED = (objects.NODE, objects.POD)
 """Without them there is nothing to simulate."""
 

@@ -18,6 +18,7 @@ from slacktide.config import Accounting, Config
 from slacktide.engine.journal.rows import rows_of
 from slacktide.engine.journal.to_workload import Made, write_history
 from slacktide.errors import InputError, Problem
+from slacktide.for_people import counted
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.reality import Owner, Reality
@@ -42,7 +43,8 @@ COLUMNS = (
 class WorkloadLine(msgspec.Struct):
     """A workload: its number in workload.parquet, who it is, and what it was delivered, by accounting.
 
-    ``seconds`` are those that its instances lived; ``labels`` those of its pods.
+    ``seconds`` are those that its instances lived; ``labels`` those of its pods. ``promised`` is what ServiceClasses of
+    the cluster promise it; :data:`WORKLOADS` does not have it, as the proposal does.
     """
 
     request: int
@@ -56,6 +58,7 @@ class WorkloadLine(msgspec.Struct):
     delivered: dict[Accounting, float]
     preempted: int
     labels: dict[str, str]
+    promised: ServiceClass | None = None
 
     @property
     def full_name(self) -> str:
@@ -117,14 +120,20 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
 def _note_unknown(reality: Reality, story: Story) -> None:
     """What of the cluster's past is not known, and what is taken for it."""
     lives, findings = reality.history.instances, story.findings
+    if story.snapshot:
+        findings.note(
+            "what was delivered until now: promises.yaml proposes .999 for all that have no ServiceClass; edit it first"
+        )
     unfinished = sum(one.controller.batch and not np.isfinite(one.end) for one in lives)
     if unfinished:
         findings.note(
-            f"{unfinished} pods of Jobs had not completed in the end: how long they take is not known, they go on"
+            f"{counted(unfinished, 'pod')} of Jobs had not completed in the end: how long that takes is not known, "
+            "so that they go on"
         )
     bare = sum(owner.preempted for key, owner in reality.owners.items() if key.startswith("Pod/"))
     if bare:
-        findings.note(f"{bare} pods without a controller were preempted: how long they would have run is not known")
+        preempted = "was preempted" if bare == 1 else "were preempted"
+        findings.note(f"{counted(bare, 'pod')} without a controller {preempted}: for how long else is not known")
 
 
 def _workloads(reality: Reality, requests: Mapping[str, int], instances: Mapping[str, int]) -> list[WorkloadLine]:
@@ -145,6 +154,7 @@ def _workloads(reality: Reality, requests: Mapping[str, int], instances: Mapping
             WorkloadLine(
                 request, namespace, kind, name, owner.priority_class, owner.priority, instances[key],
                 round(lived.get(key, 0.0), 3), delivered, owner.preempted, owner.labels,
+                owner.promised,
             )
         )  # fmt: skip
     return found

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import yaml
 
 from slacktide import settings_file
 from slacktide.config import Accounting
+from slacktide.conversion import Node
 from slacktide.errors import ConfigError, InputError, Problem, RefusedError
-from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS
+from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, SYSTEM_CRITICAL
 from slacktide.model.durations import parse_share
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.outcome import WorkloadLine
@@ -26,10 +28,14 @@ OBJECTIVES = (0.9, 0.95, 0.99, 0.995, 0.999)
 """Usual objectives, ascending."""
 REACHED_BY = 0.9
 """A group is offered the highest objective that so much of its workloads reached so far."""
+NO_LABEL = "none"
+"""The group of workloads without the label by which they are grouped."""
 CONTENT = "classes and workloads as slacktide past writes them"
 """What the file holds."""
 WAYS = ("priority", "namespace", "kind", "data", "label=KEY")
 """How workloads can be grouped into classes."""
+NO_CLASS = "no-class"
+"""The least important class of a proposal from a cluster's ServiceClasses: of workloads that have none there."""
 HEAD = """\
 # Who is promised what. Edit it, then: slacktide verdict {folder}
 # slo: the share of its life for which a workload is to run. rank: 1 is the most important.
@@ -39,7 +45,7 @@ HEAD = """\
 
 class _Class(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    slo: float | str
+    slo: Annotated[float | str, msgspec.Meta(description="a share such as 0.99 or 99%")]
     rank: int
 
 
@@ -100,8 +106,11 @@ def propose(workloads: Sequence[WorkloadLine], way: str = "", accounting: Accoun
     """Classes of groups of workloads, each with the highest usual objective that most of the group reached so far.
 
     ``way``: one of :data:`WAYS`; empty: by PriorityClass where there are several, else by what each was delivered.
-    Raises :class:`ConfigError` for another way.
+    Where ServiceClasses of the cluster promise somebody something, they are the proposal: with no way, and by their
+    label. Raises :class:`ConfigError` for another way.
     """
+    if way in ("", f"label={CLASS_LABEL}") and any(one.promised for one in workloads):
+        return _by_service_class(workloads, accounting)
     way = way or ("priority" if len({one.priority_class for one in workloads}) > 1 else "data")
     if way == "data":
         return _by_data(workloads, accounting)
@@ -109,8 +118,11 @@ def propose(workloads: Sequence[WorkloadLine], way: str = "", accounting: Accoun
     groups: dict[str, list[WorkloadLine]] = {}
     for one in workloads:
         groups.setdefault(rule_of(one)[0], []).append(one)
-    ordered = sorted(groups, key=lambda group: (-max(one.priority for one in groups[group]), group))
-    ranks = _ranks([max(one.priority for one in groups[group]) for group in ordered])
+    weights = {group: float(max(one.priority for one in some)) for group, some in groups.items()}
+    if way.startswith("label=") and NO_LABEL in weights:
+        weights[NO_LABEL] = -math.inf  # who is not named is not more important than who is
+    ordered = sorted(groups, key=lambda group: (-weights[group], group))
+    ranks = _ranks([weights[group] for group in ordered])
     classes, rules = [], []
     for group, rank in zip(ordered, ranks, strict=True):
         name = _class_name(group)
@@ -129,8 +141,36 @@ def _grouping(way: str) -> Callable[[WorkloadLine], tuple[str, dict[str, Any]]]:
         return lambda one: (one.kind.lower(), {"kind": one.kind})
     if way.startswith("label=") and len(way) > len("label="):
         key = way.removeprefix("label=")
-        return lambda one: (one.labels.get(key, "") or "none", {"label": f"{key}={one.labels.get(key, '')}"})
+        return lambda one: (one.labels.get(key, "") or NO_LABEL, {"label": f"{key}={one.labels.get(key, '')}"})
     raise ConfigError(f"--promise: found {way!r}, expected one of {', '.join(WAYS)}")
+
+
+def _by_service_class(workloads: Sequence[WorkloadLine], accounting: Accounting) -> Promises:
+    """What the cluster promises; an SLO of a workload's own makes a class of its own. Whoever has no class there is the
+    least important. Critical pods of the system are promised no share there, so that they get what they reached."""
+    groups: dict[ServiceClass | None, list[WorkloadLine]] = {}
+    for one in sorted(workloads, key=lambda one: one.full_name):
+        found = one.promised and ServiceClass(_class_name(one.promised.name), one.promised.slo, one.promised.rank)
+        groups.setdefault(found, []).append(one)
+    least = max(found.rank for found in groups if found is not None) + 1
+    classes, of = [], dict[str, str]()
+    for found, some in groups.items():
+        promise = found or ServiceClass(NO_CLASS, OBJECTIVES[0], least)
+        if found is None or found.name == _class_name(SYSTEM_CRITICAL.metadata.name):
+            promise = replace(promise, slo=_objective([one.delivered[accounting] for one in some]))
+        classes.append(promise)
+        of |= dict.fromkeys((one.full_name for one in some), promise.name)
+    rules = []
+    for one in sorted(workloads, key=lambda one: one.full_name):
+        named, gets = one.labels.get(CLASS_LABEL, ""), of[one.full_name]
+        if gets != (named or NO_CLASS):  # by a default, an annotation, or a label that is of no use
+            rules.append(Rule(class_=gets, namespace=one.namespace, kind=one.kind, name=one.name))
+    labelled = {one.labels.get(CLASS_LABEL, "") for one in workloads}
+    classes.sort(key=lambda one: (one.rank, one.name))
+    rules += [Rule(class_=one.name, label=f"{CLASS_LABEL}={one.name}") for one in classes if one.name in labelled]
+    if None in groups:
+        rules.append(Rule(class_=NO_CLASS))
+    return Promises(tuple(classes), tuple(rules))
 
 
 def _by_data(workloads: Sequence[WorkloadLine], accounting: Accounting) -> Promises:
@@ -151,7 +191,7 @@ def _objective(delivered: Sequence[float]) -> float:
     return max(reached, default=OBJECTIVES[0])
 
 
-def _ranks(priorities: Sequence[int]) -> list[int]:
+def _ranks(priorities: Sequence[float]) -> list[int]:
     """1 for the highest priority; equal ones are equally important."""
     known = sorted(set(priorities), reverse=True)
     return [known.index(one) + 1 for one in priorities]
@@ -177,12 +217,9 @@ def read(path: Path) -> Promises:
     """What people made of it. Raises :class:`InputError` naming the field and the value."""
     try:
         found = settings_file.read(path, "promises", CONTENT)
+        said = Node(found, (), found.values, index="[{}]").convert(_File)
     except ConfigError as error:
         raise RefusedError([str(error)]) from None
-    try:
-        said = msgspec.convert(found.values, _File)
-    except msgspec.ValidationError as error:
-        raise _broken(path, 0, "", f"{CONTENT}: {error}") from None
     return Promises(_classes(found, said), _checked(found, said))
 
 
@@ -196,7 +233,7 @@ def ways(promises: Promises) -> list[str]:
             by_priority.append(f"{rule.priority_class}={name}")
         elif set(said) == {"namespace"} and "*" not in rule.namespace:
             lines.append(f"kubectl label namespace {rule.namespace} {DEFAULT_CLASS}={name}")
-        else:
+        elif said != {"label": f"{CLASS_LABEL}={name}"}:  # whoever has the label needs it no more
             lines.append(f"label pod templates of {asked or 'all others'} with {CLASS_LABEL}: {name}")
     if by_priority:
         lines.append(f"slacktide run --set kube.priority_classes={','.join(by_priority)}")

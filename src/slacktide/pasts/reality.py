@@ -15,6 +15,7 @@ from slacktide.dryrun.reality import preempted_by_scheduler
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
 from slacktide.kube.client.reflector import Handler
+from slacktide.kube.client.timestamps import seen_at
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
@@ -24,9 +25,22 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
-from slacktide.kube.resources.objects import POD, Deployment, Job, Namespace, Node, Pod, ReplicaSet, StatefulSet
+from slacktide.kube.resources.objects import (
+    POD,
+    Deployment,
+    Job,
+    Namespace,
+    Node,
+    Pod,
+    ReplicaSet,
+    ServiceClass,
+    StatefulSet,
+)
+from slacktide.kube.resources.pods import condition_of
 from slacktide.kube.translate.priorities import is_bound_to_its_node
-from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, resource_of
+from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, Classes, resource_of
+from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.model import ServiceClass as Promise
 from slacktide.pasts.history import PastHistory
 from slacktide.pasts.story import Change, Story
 
@@ -41,7 +55,8 @@ They take room, and nobody places them anywhere else."""
 
 @dataclass(slots=True)
 class Wait:
-    """A pod's way to a node. ``node`` is empty where it found none; times are seconds since 1970."""
+    """A pod's way to a node. ``node`` is empty where it found none; times are seconds since 1970, None also where
+    nobody says them."""
 
     key: str
     created: float
@@ -52,12 +67,14 @@ class Wait:
 
 @dataclass(slots=True)
 class Owner:
-    """What pods of a controller say of it: labels, PriorityClass and priority of the one that was seen last."""
+    """What pods of a controller say of it: labels, PriorityClass and priority of the one that was seen first, and what
+    ServiceClasses of the cluster promise it."""
 
     labels: dict[str, str] = field(default_factory=dict)
     priority_class: str = ""
     priority: int = 0
     preempted: int = 0
+    promised: Promise | None = None
 
 
 class _Witness(Changes):
@@ -94,7 +111,9 @@ class Reality:
         }
         self._closed: set[str] = set()
         self._feed: LiveFeed | None = None
-        self._labels: dict[str, dict[str, str]] = {}
+        self._said: dict[str, tuple[dict[str, str], Promise | None]] = {}
+        kube = config.kube
+        self._theirs = Classes(kube.priority_classes or "", critical=kube.critical_namespaces or "")
         self._lighten = Lightening()
         self._look_at = 0.0
         (self._promise,) = config.classes
@@ -167,7 +186,15 @@ class Reality:
             found = self._lighten(self._as_ours(found))
         elif isinstance(found, Node):
             found = self._opened(found, gone=change.deleted)
+        elif isinstance(found, ServiceClass):  # says what is proposed; until then all are promised the same
+            if change.deleted:
+                self._theirs.drop(found.metadata.name)
+            else:
+                self._theirs.see(found)
+            return
         else:
+            if isinstance(found, Namespace):
+                self._theirs.namespaces[found.metadata.name] = found
             found = _without_promise(found)
         if change.deleted:
             handler.deleted(_identity(found), found)
@@ -189,21 +216,35 @@ class Reality:
         return msgspec.structs.replace(node, spec=msgspec.structs.replace(spec, taints=taints, unschedulable=False))
 
     def _as_ours(self, pod: Pod) -> Pod:
-        """A pod that we are to place, unless nobody places it; without what it says to slacktide, as nobody is promised
-        anything yet."""
+        """A pod that we are to place, unless nobody places it; without what it says to slacktide, which only counts for
+        the proposal."""
         metadata, spec = pod.metadata, pod.spec
-        self._labels[metadata.uid] = metadata.labels
+        self._said[metadata.uid] = metadata.labels, self._promised(pod)
         scheduler = UNSCHEDULED if is_bound_to_its_node(pod) else self._config.kube.scheduler_name
         metadata = msgspec.structs.replace(metadata, labels=_unclassed(metadata.labels), annotations={})
         if spec.scheduler_name != scheduler:
             spec = msgspec.structs.replace(spec, scheduler_name=scheduler)
         return msgspec.structs.replace(pod, metadata=metadata, spec=spec)
 
+    def _promised(self, pod: Pod) -> Promise | None:
+        """What ServiceClasses of the cluster promise a pod, if they do."""
+        if not self._theirs.classes:
+            return None
+        try:
+            return self._theirs.of(pod, batch=False).service
+        except Unschedulable:
+            return None
+
+    def _since(self, pod: Pod, condition: str) -> float | None:
+        """Since when a condition is true; None where it is not, or that is not said."""
+        holds, said = condition_of(pod, condition)
+        return seen_at(said, self.now) if holds and said is not None else None
+
     def forget(self, uid: str) -> None:
         """A pod is no more."""
         self.victims.discard(uid)
         self.open.pop(uid, None)
-        self._labels.pop(uid, None)
+        self._said.pop(uid, None)
 
     def see(self, record: PodRecord) -> None:
         """A pod is new, or another than before; the feed knows it already."""
@@ -213,16 +254,20 @@ class Reality:
         owner = self.owners.get(known.key)
         spec = record.pod.spec
         if owner is None:
-            labels = dict(self._labels.pop(record.uid, {}))
-            owner = self.owners[known.key] = Owner(labels, spec.priority_class_name, spec.priority or 0)
+            labels, promised = self._said.pop(record.uid, ({}, None))
+            priority = spec.priority or 0
+            owner = Owner(dict(labels), spec.priority_class_name, priority, promised=promised)
+            self.owners[known.key] = owner
         wait = self.open.get(record.uid)
         if wait is None:
             wait = self.open[record.uid] = Wait(known.key, record.created_at)
             self.waits.append(wait)
-        if wait.bound is None and spec.node_name:
-            wait.node, wait.bound = spec.node_name, record.bound_at or self.now
-        if wait.ready is None and record.ready_at:
-            wait.ready = record.ready_at
+        if not wait.node and spec.node_name:
+            wait.node, wait.bound = spec.node_name, record.bound_at or self._since(record.pod, "PodScheduled")
+            if wait.bound is None and self.now > self.history.begin:  # else it was bound before
+                wait.bound = self.now
+        if wait.ready is None:
+            wait.ready = record.ready_at or self._since(record.pod, "Ready")
         if record.uid not in self.victims and preempted_by_scheduler(record.pod):
             self.victims.add(record.uid)
             owner.preempted += 1

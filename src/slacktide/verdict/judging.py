@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from slacktide.for_people import counted
 from slacktide.verdict.cluster_past import ClusterPast
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, Outcome, Sizing, simulated, smallest, together
 
 SEEDS = 3
+CALLED = {KUBERNETES: "kube-scheduler's rules", SLACKTIDE: "slacktide"}
 NEAR, NEAR_SHARE, NEAR_SECONDS, NEAR_COUNT = 0.01, 0.10, 1.0, 3
 """How far the simulation may be off what was: of a class's availability; of waiting times and preemptions as a share,
 or so many seconds and preemptions."""
@@ -33,11 +35,11 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """Of a class, or all (``name`` empty): how many workloads it has, and how many get what they were promised, in
-    truth (None: it is not known), simulated under kube-scheduler's rules, and under slacktide."""
+    """Of a class, or of all (``name`` is all, ``slo`` None): how many workloads it has, and how many get what they
+    were promised, in truth (None: it is not known), simulated under kube-scheduler's rules, and under slacktide."""
 
     name: str
-    slo: float
+    slo: float | None
     workloads: int
     truth: int | None
     kubernetes: float
@@ -64,7 +66,11 @@ class Story:
 
 @dataclass(slots=True)
 class Verdict:
-    """The whole of it. ``bounds``: promises kept by each at both ends of what is not known, by what that is."""
+    """The whole of it; numbers of truth, and of both schedulers, by :data:`KUBERNETES` and :data:`SLACKTIDE`.
+
+    ``believed``: whether the simulation comes out as it was, None where nothing was compared. ``kept``: by class, and
+    of all as the last. ``bounds``: promises kept by each at both ends of what is not known, by what that is.
+    """
 
     source: str
     seconds: float
@@ -72,7 +78,7 @@ class Verdict:
     workloads: int
     unpromised: int
     snapshot: bool
-    believed: bool
+    believed: bool | None
     compared: list[Compared]
     kept: list[Kept]
     preemptions: dict[str, float | None]
@@ -82,7 +88,7 @@ class Verdict:
     gains: int
     losses: int
     unknown: list[str]
-    bounds: dict[str, tuple[tuple[float, float], tuple[float, float]]] = field(default_factory=dict)
+    bounds: dict[str, list[dict[str, float]]] = field(default_factory=dict)
 
     @property
     def better(self) -> bool:
@@ -104,21 +110,25 @@ class Verdict:
             )
         simulated = (
             f"n the simulation kube-scheduler's rules keep {_count(whole.kubernetes)} of {whole.workloads}, and "
-            f"slacktide {_count(whole.slacktide)}, on the same {self.nodes} nodes."
+            f"slacktide {_count(whole.slacktide)}, on the same {counted(self.nodes, 'node')}."
         )
-        was = f"kube-scheduler kept {whole.truth} of {whole.workloads} promises; i" if whole.truth is not None else "I"
+        was = (
+            f"kube-scheduler kept {whole.truth} of {counted(whole.workloads, 'promise')}; i"
+            if whole.truth is not None
+            else "I"
+        )
         found.append(was + simulated)
         missing = whole.workloads - self.attainable
         if missing:
             found.append(
-                f"{missing} promises cannot be kept with any number of nodes: they allow less than starts and failures "
-                "took. Promise less, or look at these workloads."
+                f"{counted(missing, 'promise')} cannot be kept with any number of nodes: starts and failures took more "
+                "than that allows. Promise less, or look at the workloads."
             )
         which = f"the other {self.attainable}" if missing else f"all {self.attainable}"
-        for policy, name in ((SLACKTIDE, "slacktide"), (KUBERNETES, "kube-scheduler's rules")):
-            size = self.sizes[policy]
-            need = f"more than {size.most}" if size.nodes is None else f"{size.nodes}"
-            found.append(f"To keep {which}, {name} would need {need} nodes.")
+        for scheduler in (SLACKTIDE, KUBERNETES):
+            size, name = self.sizes[scheduler], CALLED[scheduler]
+            need = f"more than {counted(size.most, 'node')}" if size.nodes is None else counted(size.nodes, "node")
+            found.append(f"To keep {which}, {name} would need {need}.")
         return found
 
 
@@ -140,23 +150,25 @@ def judged(past: ClusterPast, *, seeds: int = SEEDS, say: Callable[[str], None] 
     ours = together([partial(simulated, past, SLACKTIDE, seed=seed) for seed in range(seeds)])
     say("looking for what can be kept at all")
     ample = together([
-        partial(simulated, past, policy, seed=seed, size=4 * len(past.hosts))
-        for policy in (KUBERNETES, SLACKTIDE) for seed in range(seeds)
+        partial(simulated, past, one, seed=seed, size=4 * len(past.hosts))
+        for one in (KUBERNETES, SLACKTIDE) for seed in range(seeds)
     ])  # fmt: skip
     possible = set.intersection(*(one.kept(past.promised) for one in ample))
     sizes = {}
-    for policy in (SLACKTIDE, KUBERNETES):
-        say(f"looking for the smallest number of nodes under {policy}")
-        sizes[policy] = smallest(past, policy, possible, seeds)
-    compared = [] if past.about.get("snapshot") else _compared(past, theirs)
+    for scheduler in (SLACKTIDE, KUBERNETES):
+        say(f"looking for the smallest number of nodes under {CALLED[scheduler]}")
+        sizes[scheduler] = smallest(past, scheduler, possible, seeds)
+    snapshot = bool(past.about.get("snapshot"))
+    compared = [] if snapshot else _compared(past, theirs)
     stories, gains, losses = _stories(past, theirs, ours)
     say("trying what is not known at both ends")
     return Verdict(
         source=str(past.about["source"]), seconds=past.seconds, nodes=len(past.hosts), workloads=len(past.lines),
-        unpromised=past.unpromised, snapshot=bool(past.about.get("snapshot")),
-        believed=all(one.near for one in compared), compared=compared, kept=_kept(past, theirs, ours),
+        unpromised=past.unpromised, snapshot=snapshot,
+        believed=None if snapshot else all(one.near for one in compared), compared=compared,
+        kept=_kept(past, theirs, ours),
         preemptions={
-            "truth": None if past.about.get("snapshot") else float(past.about["preempted"]),
+            "truth": None if snapshot else float(past.about["preempted"]),
             KUBERNETES: _mean(theirs, _preemptions), SLACKTIDE: _mean(ours, _preemptions),
         },
         sizes=sizes, attainable=len(possible), stories=stories, gains=gains, losses=losses,
@@ -182,11 +194,11 @@ def _kept(past: ClusterPast, theirs: list[Outcome], ours: list[Outcome]) -> list
     slos = {one.name: one.slo for one in past.promised.values()}
     order = sorted(groups, key=lambda name: min(past.promised[n].rank for n in groups[name]))
     found = []
-    for name in (*order, ""):
-        members = groups[name] if name else set(past.promised)
+    for name, members in (*((one, groups[one]) for one in order), ("all", set(past.promised))):
         was = None if snapshot else sum(truth[n] >= past.promised[n].slo for n in members)
         sides = [_mean(some, lambda one, of=members: len(one.kept(past.promised) & of)) for some in (theirs, ours)]  # type: ignore[misc]
-        found.append(Kept(name, slos.get(name, float("nan")), len(members), was, *sides))
+        found.append(Kept(name, slos.get(name), len(members), was, *sides))
+    found[-1] = replace(found[-1], slo=None)  # also where a class has this name
     return found
 
 
@@ -240,11 +252,11 @@ def _told(slo: float, sides: list[float], counts: list[float]) -> str:
     )
     if any(counts):
         first, second = (_count(round(one, 1)) for one in counts)
-        text += f". It is preempted {first} times under the one, {second} under the other"
+        text += f". It is preempted {first} time{'' if first == '1' else 's'} under the one, {second} under the other"
     return text + "."
 
 
-def _bounds(past: ClusterPast) -> dict[str, tuple[tuple[float, float], tuple[float, float]]]:
+def _bounds(past: ClusterPast) -> dict[str, list[dict[str, float]]]:
     """Promises kept by kube-scheduler's rules and by slacktide, with what is not known at one end and at the other."""
     endless = [row for row in range(len(past.workload)) if _is_unfinished_job(past, row)]
     if not endless:
@@ -257,9 +269,10 @@ def _bounds(past: ClusterPast) -> dict[str, tuple[tuple[float, float], tuple[flo
 
     ends = []
     for change in (None, sooner):
-        both = together([partial(simulated, past, policy, change=change) for policy in (KUBERNETES, SLACKTIDE)])
-        ends.append(tuple(float(len(one.kept(past.promised))) for one in both))
-    return {"pods of Jobs that had not completed go on to the end, or complete at once": (ends[0], ends[1])}  # type: ignore[dict-item]
+        sides = (KUBERNETES, SLACKTIDE)
+        both = together([partial(simulated, past, one, change=change) for one in sides])
+        ends.append({name: float(len(one.kept(past.promised))) for name, one in zip(sides, both, strict=True)})
+    return {"pods of Jobs that had not completed go on to the end, or complete at once": ends}
 
 
 def _is_unfinished_job(past: ClusterPast, row: int) -> bool:

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from slacktide import __version__
+from slacktide.for_people import counted
 from slacktide.model.durations import write_duration
 from slacktide.palette import css
-from slacktide.verdict.judging import Verdict
+from slacktide.verdict.judging import CALLED, Verdict
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE
 from slacktide.whole_file import write_whole
 
 PAGE = "verdict.html"
-CALLED = {KUBERNETES: "kube-scheduler's rules", SLACKTIDE: "slacktide"}
 
 
 def write(found: Verdict, path: Path) -> None:
@@ -39,7 +39,7 @@ def page(found: Verdict) -> str:
     return template.render(
         policy=policy, version=__version__, css=style, sentences=found.sentences(), found=found,
         lasted=write_duration(max(1, round(found.seconds))), sizes=_sizes(found), called=CALLED, whole=found.kept[-1],
-        numbers=_numbers, share=_share, sides=(KUBERNETES, SLACKTIDE),
+        numbers=_numbers, counted=counted, share=_share, sides=(KUBERNETES, SLACKTIDE),
     )  # fmt: skip
 
 

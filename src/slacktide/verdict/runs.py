@@ -19,7 +19,9 @@ from slacktide.model import ServiceClass
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
 
-KUBERNETES, SLACKTIDE = "priority", "qos-driven"
+KUBERNETES, SLACKTIDE = "kubernetes", "slacktide"
+POLICY = {KUBERNETES: "priority", SLACKTIDE: "qos-driven"}
+"""By which policy each scheduler is simulated."""
 PLACED, PREEMPTED, REMOVED = (EVENT_KINDS.index(one) for one in ("placed", "preempted", "removed"))
 BEGIN_TO_WAIT = frozenset(EVENT_KINDS.index(one) for one in ("admitted", "preempted", "evicted"))
 MOST = 4
@@ -44,15 +46,15 @@ class Outcome:
 
 
 def simulated(
-    past: ClusterPast, policy: str, *, seed: int = 0, size: int | None = None, events: bool = False,
+    past: ClusterPast, scheduler: str, *, seed: int = 0, size: int | None = None, events: bool = False,
     promised: Mapping[int, ServiceClass] | None = None, change: Callable[[ClusterPast], ClusterPast] | None = None,
 ) -> Outcome:  # fmt: skip
     """A run on ``size`` nodes (None: those that there were). With ``events`` it is noted how long pods wait."""
     past = past if change is None else change(past)
     if promised is None:
-        promised = by_priority(past) if policy == KUBERNETES else past.promised
+        promised = by_priority(past) if scheduler == KUBERNETES else past.promised
     workload = with_classes(past, dict(promised))
-    config = _config(past, policy, seed)
+    config = _config(past, scheduler, seed)
     with tempfile.TemporaryDirectory() as folder:
         hosts = past.hosts
         if size is not None and size != len(hosts):
@@ -64,11 +66,11 @@ def simulated(
     return _outcome(past, result, config.qos.startup, len(hosts))
 
 
-def _config(past: ClusterPast, policy: str, seed: int) -> Config:
+def _config(past: ClusterPast, scheduler: str, seed: int) -> Config:
     config = past.config
     return replace(
         config,
-        policy=replace(config.policy, name=policy),
+        policy=replace(config.policy, name=POLICY[scheduler]),
         simulation=replace(config.simulation, seed=seed),
     )
 
@@ -123,7 +125,7 @@ class Sizing:
     shares: dict[int, float]
 
 
-def smallest(past: ClusterPast, policy: str, target: set[int], seeds: int) -> Sizing:
+def smallest(past: ClusterPast, scheduler: str, target: set[int], seeds: int) -> Sizing:
     """The smallest number of nodes on which all requests of ``target`` get what they were promised, with every seed."""
     most, shares = MOST * len(past.hosts), dict[int, float]()
     does: dict[int, bool] = {}
@@ -131,11 +133,11 @@ def smallest(past: ClusterPast, policy: str, target: set[int], seeds: int) -> Si
         does, start=len(past.hosts), most=most, at_once=2, within=max(1, len(past.hosts) // 100)
     ):
         for size in wanted:
-            cases = [_case(past, policy, seed, size) for seed in range(seeds)]
+            cases = [_case(past, scheduler, seed, size) for seed in range(seeds)]
             kept = [target <= one.kept(past.promised) for one in together(cases)]
             shares[size], does[size] = sum(kept) / seeds, all(kept)
     return Sizing(bracket(does).meets, most, dict(sorted(shares.items())))
 
 
-def _case(past: ClusterPast, policy: str, seed: int, size: int) -> Callable[[], Outcome]:
-    return lambda: simulated(past, policy, seed=seed, size=size)
+def _case(past: ClusterPast, scheduler: str, seed: int, size: int) -> Callable[[], Outcome]:
+    return lambda: simulated(past, scheduler, seed=seed, size=size)

@@ -36,8 +36,8 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--out", type=FILE, required=True, help="A folder for the files."),
         click.option(
             "--promise", default="", metavar="WAY",
-            help="What the proposed classes are of: priority, namespace, kind, data, or label=KEY.  [default: priority "
-            "where there are several, else data]",
+            help="What the proposed classes are of: priority, namespace, kind, data, or label=KEY.  [default: "
+            "ServiceClasses of the cluster where it has some, priority where there are several, else data]",
         ),
         click.option("--verdict", is_flag=True, help="Judge it at once, as 'slacktide verdict DIR' does."),
         click.option("--anonymize", is_flag=True, help="Replace all names, so that the files can be given away."),
@@ -84,7 +84,8 @@ def past() -> None:
 def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
     """What runs and waits in a cluster now.
 
-    It only lists: nodes, pods, their controllers, budgets, volumes and namespaces. Jobs that run are taken to run on.
+    It only lists, and first says what: all that decides where a pod may run, whose it is and what it is promised. Jobs
+    that run are taken to run on.
 
     \b
       slacktide past cluster --out now --verdict
@@ -223,14 +224,14 @@ def _make(told: Story, asked: Asked) -> None:
 
 
 def _text(made: Past, out: Path) -> str:
-    from slacktide.for_people import count
+    from slacktide.for_people import count, counted
     from slacktide.model.durations import write_duration
     from slacktide.pasts import promises
 
     said = promises.summary(promises.read(out / promises.FILE), made.workloads)
     lines = [
-        f"{made.source}: {count(len(made.workloads))} workloads of {count(made.made.instances)} instances on "
-        f"{count(made.made.hosts)} nodes, "
+        f"{made.source}: {counted(len(made.workloads), 'workload')} of {counted(made.made.instances, 'instance')} on "
+        f"{counted(made.made.hosts, 'node')}, "
         + ("as they are" if made.snapshot else f"{write_duration(round(made.seconds))} of them"),
         f"{out / promises.FILE}: " + ", ".join(f"{name} for {count(number)}" for name, number in said.items()),
     ]

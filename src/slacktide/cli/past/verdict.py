@@ -42,4 +42,4 @@ def judge(folder: Path, *, seeds: int = 3, as_json: bool = False) -> bool:
         echo_json({**as_mapping(found), "page": str(folder / PAGE)})
     else:
         click.echo("\n".join([*found.sentences(), str(folder / PAGE)]))
-    return found.believed and found.better
+    return found.believed is not False and found.better

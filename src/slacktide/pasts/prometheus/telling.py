@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from slacktide.for_people import counted
 from slacktide.kube.client.kinds import Kind, Malformed
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.resources import objects
@@ -345,14 +346,14 @@ class Teller:
         victims = findings.counts["victims that kube-scheduler counted"]
         if victims > self._preempted:
             findings.note(
-                f"kube-scheduler preempted {victims} pods; of {self._preempted} of them kube-state-metrics says which "
-                "they were: the others count as deleted by their owners"
+                f"kube-scheduler preempted {counted(victims, 'pod')}; of {self._preempted} of them kube-state-metrics "
+                "says which they were: the others count as deleted by their owners"
             )
         if not self._owned and "kube_pod_owner" not in self._known_series:
             findings.note("no kube_pod_owner, and no created_by_kind: each pod is a workload of its own")
         if findings.counts["budgets"]:
             findings.note(
-                f"{findings.counts['budgets']} PodDisruptionBudgets are not used: kube-state-metrics does not say "
-                "whose pods they are about"
+                f"{counted(findings.counts['budgets'], 'PodDisruptionBudget')} cannot be used: kube-state-metrics "
+                "does not say for whose pods"
             )
         findings.counts["nodes"] = self._nodes.seen
