@@ -202,6 +202,9 @@ def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:
         (lambda: sim.end(-5), ConfigError, "expected an id of the workload"),
         (lambda: sim.resize(1, gpu=1), InputError, "gpu"),
         (lambda: sim.fail_host("host-333"), ConfigError, "host-333"),
+        (lambda: sim.set(classes=WINDOWS), ConfigError, "set: classes: this holds for a whole run"),
+        (lambda: sim.set(qos_startup="never"), ConfigError, "set: qos_startup: this holds for a whole run"),
+        (lambda: sim.set(simulation_ignore="constraints"), ConfigError, "simulation_ignore: this holds for a whole"),
         (lambda: sim.set(qos_margin=5), ConfigError, "set: qos_margin: this holds for a whole run"),
         (lambda: sim.set(policy_patienc=5), ConfigError, "did you mean 'policy_patience'"),  # type: ignore[call-arg]
     )
