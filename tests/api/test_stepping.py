@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +180,15 @@ def test_a_run_without_end_goes_on_as_long_as_is_said(cell: st.Generated) -> Non
         sim.run()
 
 
+def test_another_end_is_set(paused: st.Simulation) -> None:
+    for end, seconds in (("5m", 300.0), (timedelta(minutes=6), 360.0), (700, 700.0)):
+        result = paused.copy().set(end=end).run().result()
+        assert result.totals["end"] == seconds
+        assert result.settings["simulation"]["end"] == seconds
+    over = paused.copy().run().set(end=700)
+    assert over.run().result().events.equals(paused.copy().set(end=700).run().result().events)
+
+
 def test_requests_of_several_rows_are_changed() -> None:
     given = st.generate("cell", hosts=8, requests=400)
     sim = st.Simulation(given, end=200, group_by="job").run(until=100)
@@ -206,6 +216,10 @@ def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:
         (lambda: sim.set(qos_startup="never"), ConfigError, "set: qos_startup: this holds for a whole run"),
         (lambda: sim.set(simulation_ignore="constraints"), ConfigError, "simulation_ignore: this holds for a whole"),
         (lambda: sim.set(qos_margin=5), ConfigError, "set: qos_margin: this holds for a whole run"),
+        (lambda: sim.set(simulation_end=5), ConfigError, "set: end: found 5 seconds, expected 300 or more, which is now"),
+        (lambda: sim.set(end="5s"), ConfigError, "set: end: found 5 seconds, expected 300 or more"),
+        (lambda: sim.set(end="5 s", simulation_end=9), ConfigError, "give one of the two"),
+        (lambda: sim.set(ends=5), ConfigError, "set: ends: unknown, expected end, or a setting as SECTION_KEY"),  # type: ignore[call-arg]
         (lambda: sim.set(policy_patienc=5), ConfigError, "did you mean 'policy_patience'"),  # type: ignore[call-arg]
     )
     for call, error, said in refused:

@@ -17,6 +17,7 @@ from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
     in_python,
+    only_once,
     plain,
     seconds,
     sections,
@@ -280,12 +281,14 @@ class Simulation:
         """
         return self._host(name, "repair")
 
-    @in_python(f"{WHERE}.set")
-    def set(self, **settings: Unpack[Settings]) -> Self:
+    @in_python("set")
+    def set(self, *, end: Duration | None = None, **settings: Unpack[Settings]) -> Self:
         """Decides by other settings from now on.
 
         Parameters
         ----------
+        end : seconds, text or timedelta, optional
+            Another end, now or later.
         **settings
             Such as ``policy_patience=30``.
 
@@ -297,19 +300,25 @@ class Simulation:
         Raises
         ------
         ConfigError
-            For a setting that holds for a whole run, such as those of classes and start-up.
+            For a setting that holds for a whole run, such as those of classes and start-up, and for an end before now.
         """
         given, network = without_network(settings)
+        if end is not None:
+            only_once("set", "end", "simulation.end", given)
+            given["simulation_end"] = seconds("set: end", end)
         if network is not None:
             raise ConfigError("set: delay_network: found it, expected settings about decisions")
-        mapping = sections(WHERE, given)
+        mapping = sections("set", given)
         config = known_settings.with_sections(self._run.config, mapping, SettingsFile("set", mapping))
+        ends = config.simulation.end
+        if ends is not None and "simulation_end" in given and ends < self.now:
+            raise ConfigError(f"set: end: found {ends:g} seconds, expected {self.now:g} or more, which is now")
         try:
             self._run.change(config)
         except ConfigError as error:
-            raise ConfigError(f"set: {', '.join(settings)}: {error}") from error
+            raise ConfigError(f"set: {', '.join(given)}: {error}") from error
         self._decided.append((self._at, config))
-        self._note("set", **settings)
+        self._note("set", **given)
         return self
 
     def _note(self, change: str, *what: object, **more: object) -> Self:
