@@ -141,6 +141,8 @@ def test_figures_go_onto_axes_of_ones_own(cell: st.Generated) -> None:
     assert result.plot("kept", width=85).axes
     for asked, said in (
         ({"figure": "demand", "ax": kept}, "expected kept, queue, timeline"),
+        ({"figure": "availabilty"}, "one of kept, queue, timeline, .*did you mean 'availability'"),
+        ({"figure": "timelime"}, "did you mean 'timeline'"),
         ({"figure": "timeline"}, "expected the id of a request of this run"),
     ):
         with pytest.raises(ConfigError, match=said):
