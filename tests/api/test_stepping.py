@@ -203,14 +203,19 @@ def test_requests_of_several_rows_are_changed() -> None:
     assert set(result.requests["id"]) >= {10**6, 10**6 + 1}
 
 
-def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:
-    sim = paused.copy()
+def test_what_cannot_be_is_refused(paused: st.Simulation, cell: st.Generated) -> None:
+    sim, to_come = paused.copy(), int(cell.workload.sort("admission")["id"][-1])
     refused: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         (lambda: sim.run(until=299), ConfigError, "until: found 299, expected 300 seconds or more"),
         (lambda: sim.add({**NEW, "id": 1}), InputError, "id"),
         (lambda: sim.add({**NEW, "admission": 10.0}), ConfigError, "after now, 300 s"),
         (lambda: sim.end(-5), ConfigError, "expected an id of the workload"),
-        (lambda: sim.resize(1, gpu=1), InputError, "gpu"),
+        (lambda: sim.add({"cpu": 1}), InputError, "expected this column; where columns are called otherwise, 'columns' of"),
+        (lambda: sim.resize(1, cpus=1), ConfigError, "^resize: found 'cpus', expected cpu or memory$"),
+        (lambda: sim.resize(1), ConfigError, "resize: found no amounts, expected some of cpu or memory"),
+        (lambda: sim.resize(1, cpu="x"), ConfigError, "resize: cpu: found 'x', expected an amount"),  # type: ignore[arg-type]
+        (lambda: sim.resize(1, memory=-1), ConfigError, "resize: memory: found -1, expected an amount"),
+        (lambda: sim.resize(to_come, cpu=1), ConfigError, rf"found the request {to_come}, expected one that has come"),
         (lambda: sim.fail_host("host-333"), ConfigError, "host-333"),
         (lambda: sim.set(classes=WINDOWS), ConfigError, "set: classes: this holds for a whole run"),
         (lambda: sim.set(qos_startup="never"), ConfigError, "set: qos_startup: this holds for a whole run"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from inspect import isclass
@@ -35,7 +35,7 @@ from slacktide.errors import ConfigError, OutputError
 from slacktide.experiment.run_folder import Finished, wanted_of
 from slacktide.inputs import align
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.columns.instances import format_scale, parse_scale
+from slacktide.inputs.columns.instances import LATEST, format_scale, parse_scale
 from slacktide.inputs.columns.occasions import format_resizing, parse_resizing
 from slacktide.inputs.formats.frames import workload_frame
 from slacktide.inputs.formats.tables import workload_of
@@ -240,14 +240,27 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a resource that the workload has not, for what is no amount, and for a request that is still to come.
         """
+        resources = self._job.workload.resources
+        new = (self._next, tuple((name, _amount(name, one, resources)) for name, one in amounts.items()))
+        if not amounts:
+            raise ConfigError(f"resize: found no amounts, expected some of {' or '.join(resources)}")
 
         def said(text: str) -> str:
             known = parse_resizing(text)
-            new = (self._next, tuple((name, float(plain(one))) for name, one in amounts.items()))
             return format_resizing((*self._before(known), new, *(one for one in known if one[0] > self._next)))
 
-        return self._with(lambda rows: self._say(rows, request, "resize", said))._note("resize", request, **amounts)
+        def resized(rows: pl.DataFrame) -> pl.DataFrame:
+            if (rows.filter(self._is(rows, request))["admission"] >= self._next).any():
+                raise ConfigError(f"resize: found the request {request!r}, expected one that has come")
+            return self._say(rows, request, "resize", said)
+
+        return self._with(resized)._note("resize", request, **amounts)
 
     @in_python(f"{WHERE}.fail_host")
     def fail_host(self, name: str) -> Self:
@@ -415,3 +428,13 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"
+
+
+def _amount(name: str, given: object, resources: Sequence[str]) -> float:
+    """Of a resource. Raises :class:`ConfigError` where there is no such resource, and for what is no amount."""
+    if name not in resources:
+        raise ConfigError(f"resize: found {name!r}, expected {' or '.join(resources)}")
+    found = plain(given)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LATEST:
+        raise ConfigError(f"resize: {name}: found {given!r}, expected an amount, 0 or more and at most {LATEST:g}")
+    return float(found)
