@@ -135,6 +135,8 @@ def test_changes_are_what_they_say(paused: st.Simulation, cell: st.Generated) ->
     assert down.select("up", "instances").rows() == [(False, 0)]
     sim.return_host(on).run(until=303)
     assert sim.state.hosts.filter(pl.col("name") == on)["up"].to_list() == [True]
+    for _ in range(2):
+        sim.fail_host(on).return_host(on)
     other = whose("running", sim)
     sim.resize(other, cpu=0.0001).run(until=304)
     resized = sim.result().events.filter(pl.col("event") == "resized")
@@ -217,6 +219,9 @@ def test_what_cannot_be_is_refused(paused: st.Simulation, cell: st.Generated) ->
         (lambda: sim.resize(1, memory=-1), ConfigError, "resize: memory: found -1, expected an amount"),
         (lambda: sim.resize(to_come, cpu=1), ConfigError, rf"found the request {to_come}, expected one that has come"),
         (lambda: sim.fail_host("host-333"), ConfigError, "host-333"),
+        (lambda: sim.return_host("host-3"), ConfigError, "found 'host-3', which is up already, expected one that is down"),
+        (lambda: sim.copy().fail_host("host-3").fail_host("host-3"), ConfigError, "'host-3', which is down already"),
+        (lambda: sim.copy().fail_host("host-3").run(301).fail_host("host-3"), ConfigError, "which is down already"),
         (lambda: sim.set(classes=WINDOWS), ConfigError, "set: classes: this holds for a whole run"),
         (lambda: sim.set(qos_startup="never"), ConfigError, "set: qos_startup: this holds for a whole run"),
         (lambda: sim.set(simulation_ignore="constraints"), ConfigError, "simulation_ignore: this holds for a whole"),

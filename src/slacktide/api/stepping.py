@@ -275,6 +275,11 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a host that is down.
         """
         return self._host(name, "fail")
 
@@ -291,6 +296,11 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a host that is up.
         """
         return self._host(name, "repair")
 
@@ -391,8 +401,14 @@ class Simulation:
         hosts = self._job.hosts
         if name not in hosts.names:
             raise ConfigError(f"host: found {name!r}, expected {expected_name(str(name), hosts.names)}")
+        row, happened = hosts.names.index(name), self._happened
+        now = happened.kinds[(happened.hosts == row) & (happened.times >= self._next)]
+        up = EVENT_KINDS[now[-1]] == "repair" if len(now) else not self._run.tb["hosts"]["down"][row]
+        if up != (kind == "fail"):
+            is_, other = ("up", "down") if up else ("down", "up")
+            raise ConfigError(f"host: found {name!r}, which is {is_} already, expected one that is {other}")
         amounts = np.full((1, len(hosts.resources)), np.nan)
-        place, code = np.array([hosts.names.index(name)]), np.array([EVENT_KINDS.index(kind)], np.int8)
+        place, code = np.array([row]), np.array([EVENT_KINDS.index(kind)], np.int8)
         self._happened = merged(self._happened, HostEvents(np.array([self._next]), place, code, amounts))
         self._played_again()
         return self._note(kind, name)
