@@ -44,7 +44,9 @@ def figure_of(experiment: Experiment, name: str, width: float | None, others: It
     made = drawn_of(experiment)
     found = {one.key: one for one in (made.answer, *made.figures)}
     if name not in found:
-        raise ConfigError(f"plot: found {name!r}, expected {expected_name(name, list(dict.fromkeys([*others, *found])))}")
+        raise ConfigError(
+            f"plot: found {name!r}, expected {expected_name(name, list(dict.fromkeys([*others, *found])))}"
+        )
     draw = found[name].draw or found[name].idle  # a page leaves out what nothing happens in; here it is asked for
     if draw is None:
         others = ", ".join(key for key, one in found.items() if one.draw is not None)

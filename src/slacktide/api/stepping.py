@@ -90,9 +90,8 @@ class Simulation:
         passes: bool = True,
         **settings: Unpack[Settings],
     ) -> None:
-        asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
-        named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-        self._job = job_of(WHERE, (workload, hosts, columns), policy, named, preset, config, asked, settings)
+        inputs, grouping, asked = (workload, hosts, columns), (group_by, kind, approach), (intervals, events, passes)
+        self._job = job_of(WHERE, inputs, policy, (end, seed), (preset, config), grouping, asked, settings)
         self._happened: HostEvents = no_events(len(self._job.hosts.resources))
         self._decided: list[tuple[float, Config]] = []
         self._changes: tuple[str, ...] = ()
