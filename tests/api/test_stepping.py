@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,8 @@ def test_changes_are_what_they_say(paused: st.Simulation, cell: st.Generated) ->
     assert down.select("up", "instances").rows() == [(False, 0)]
     sim.return_host(on).run(until=303)
     assert sim.state.hosts.filter(pl.col("name") == on)["up"].to_list() == [True]
+    for _ in range(2):
+        sim.fail_host(on).return_host(on)
     other = whose("running", sim)
     sim.resize(other, cpu=0.0001).run(until=304)
     resized = sim.result().events.filter(pl.col("event") == "resized")
@@ -179,6 +182,15 @@ def test_a_run_without_end_goes_on_as_long_as_is_said(cell: st.Generated) -> Non
         sim.run()
 
 
+def test_another_end_is_set(paused: st.Simulation) -> None:
+    for end, seconds in (("5m", 300.0), (timedelta(minutes=6), 360.0), (700, 700.0)):
+        result = paused.copy().set(end=end).run().result()
+        assert result.totals["end"] == seconds
+        assert result.settings["simulation"]["end"] == seconds
+    over = paused.copy().run().set(end=700)
+    assert over.run().result().events.equals(paused.copy().set(end=700).run().result().events)
+
+
 def test_requests_of_several_rows_are_changed() -> None:
     given = st.generate("cell", hosts=8, requests=400)
     sim = st.Simulation(given, end=200, group_by="job").run(until=100)
@@ -193,16 +205,31 @@ def test_requests_of_several_rows_are_changed() -> None:
     assert set(result.requests["id"]) >= {10**6, 10**6 + 1}
 
 
-def test_what_cannot_be_is_refused(paused: st.Simulation) -> None:
-    sim = paused.copy()
+def test_what_cannot_be_is_refused(paused: st.Simulation, cell: st.Generated) -> None:
+    sim, to_come = paused.copy(), int(cell.workload.sort("admission")["id"][-1])
     refused: tuple[tuple[Callable[[], object], type[Exception], str], ...] = (
         (lambda: sim.run(until=299), ConfigError, "until: found 299, expected 300 seconds or more"),
         (lambda: sim.add({**NEW, "id": 1}), InputError, "id"),
         (lambda: sim.add({**NEW, "admission": 10.0}), ConfigError, "after now, 300 s"),
         (lambda: sim.end(-5), ConfigError, "expected an id of the workload"),
-        (lambda: sim.resize(1, gpu=1), InputError, "gpu"),
+        (lambda: sim.add({"cpu": 1}), InputError, "where columns are called otherwise, 'columns' of simulate"),
+        (lambda: sim.resize(1, cpus=1), ConfigError, "^resize: found 'cpus', expected cpu or memory$"),
+        (lambda: sim.resize(1), ConfigError, "resize: found no amounts, expected some of cpu or memory"),
+        (lambda: sim.resize(1, cpu="x"), ConfigError, "resize: cpu: found 'x', expected an amount"),  # type: ignore[arg-type]
+        (lambda: sim.resize(1, memory=-1), ConfigError, "resize: memory: found -1, expected an amount"),
+        (lambda: sim.resize(to_come, cpu=1), ConfigError, rf"found the request {to_come}, expected one that has come"),
         (lambda: sim.fail_host("host-333"), ConfigError, "host-333"),
+        (lambda: sim.return_host("host-3"), ConfigError, "which is up already, expected one that is down"),
+        (lambda: sim.copy().fail_host("host-3").fail_host("host-3"), ConfigError, "'host-3', which is down already"),
+        (lambda: sim.copy().fail_host("host-3").run(301).fail_host("host-3"), ConfigError, "which is down already"),
+        (lambda: sim.set(classes=WINDOWS), ConfigError, "set: classes: this holds for a whole run"),
+        (lambda: sim.set(qos_startup="never"), ConfigError, "set: qos_startup: this holds for a whole run"),
+        (lambda: sim.set(simulation_ignore="constraints"), ConfigError, "simulation_ignore: this holds for a whole"),
         (lambda: sim.set(qos_margin=5), ConfigError, "set: qos_margin: this holds for a whole run"),
+        (lambda: sim.set(simulation_end=5), ConfigError, "set: end: found 5 seconds, expected 300 or more, which"),
+        (lambda: sim.set(end="5s"), ConfigError, "set: end: found 5 seconds, expected 300 or more"),
+        (lambda: sim.set(end="5 s", simulation_end=9), ConfigError, "give one of the two"),
+        (lambda: sim.set(ends=5), ConfigError, "set: ends: unknown, expected end, or a setting as SECTION_KEY"),  # type: ignore[call-arg]
         (lambda: sim.set(policy_patienc=5), ConfigError, "did you mean 'policy_patience'"),  # type: ignore[call-arg]
     )
     for call, error, said in refused:

@@ -30,7 +30,7 @@ Duration: TypeAlias = float | str | timedelta | np.timedelta64 | np.number[Any]
 """Seconds, a text such as ``"1h30m"``, or a ``timedelta``, also of numpy."""
 
 
-IN_PROCESS = ("simulate", "Simulation")
+IN_PROCESS = ("simulate", "Simulation", "set")
 """What runs in this process, so that it finds what only this process has."""
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -160,7 +160,8 @@ def _keyword(where: str, name: str) -> str:
     ends = [one for one in listed if one.endswith(f"_{name}")]
     near = ends or get_close_matches(name, [*own, *listed], 1)
     meant = f" (did you mean {near[0]!r}?)" if near else ""
-    return f"{', '.join([*own, 'classes'])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
+    classes = () if where == "set" else ("classes",)
+    return f"{', '.join([*own, *classes])}, or a setting as SECTION_KEY, such as policy_patience{meant}"
 
 
 def without_network(keywords: Mapping[str, Any]) -> tuple[dict[str, Any], Network | None]:

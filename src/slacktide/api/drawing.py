@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, SupportsFloat
 
 from slacktide.drawing import Sheet
@@ -31,8 +31,9 @@ LEAST, MOST = 20.0, 2000.0
 """Widths that can be drawn, mm."""
 
 
-def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
-    """One figure of an experiment's finished runs. Raises :class:`ConfigError` for a name that there is not."""
+def figure_of(experiment: Experiment, name: str, width: float | None, others: Iterable[str] = ()) -> Any:
+    """One figure of an experiment's finished runs. Raises :class:`ConfigError` for a name that there is not, with
+    ``others``, which could have been meant."""
     from slacktide.reporting import need_libraries
 
     if not isinstance(name, str):
@@ -43,7 +44,9 @@ def figure_of(experiment: Experiment, name: str, width: float | None) -> Any:
     made = drawn_of(experiment)
     found = {one.key: one for one in (made.answer, *made.figures)}
     if name not in found:
-        raise ConfigError(f"plot: found {name!r}, expected {expected_name(name, list(found))}")
+        raise ConfigError(
+            f"plot: found {name!r}, expected {expected_name(name, list(dict.fromkeys([*others, *found])))}"
+        )
     draw = found[name].draw or found[name].idle  # a page leaves out what nothing happens in; here it is asked for
     if draw is None:
         others = ", ".join(key for key, one in found.items() if one.draw is not None)

@@ -303,8 +303,8 @@ class Experiment:
         for name in (a, b):
             found = {(one.workload, one.hosts, one.seed): one.folder for one in done if one.policy == name}
             if not found:
-                known = list(dict.fromkeys(one.policy for one in done))
-                raise ConfigError(f"compare: found {name!r}, expected a policy with finished runs: {', '.join(known)}")
+                known = ", ".join(dict.fromkeys(repr(one.policy) for one in done))
+                raise ConfigError(f"compare: found {name!r}, expected a policy with finished runs: {known}")
             by_place.append({place: folder for place, folder in found.items() if folder is not None})
         both = [place for place in by_place[0] if place in by_place[1]]
         mine, theirs = ([Result(Saved(one[place])) for place in both] for one in by_place)

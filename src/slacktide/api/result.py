@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from html import escape
@@ -180,7 +180,7 @@ class Result:
             return found
         if ax is not None:
             raise ConfigError(f"plot: ax: found it with {figure!r}, expected {', '.join(FIGURES)}, which are one panel")
-        return plot({re.split("[.:]", self.policy)[-1]: self}, figure, width=width)
+        return _of_report({re.split("[.:]", self.policy)[-1]: self}, figure, width, FIGURES)
 
     def save(self, folder: str | os.PathLike[str]) -> Path:
         """Writes the folder that ``slacktide simulate --out`` writes; it is there whole or not at all.
@@ -242,11 +242,16 @@ def plot(results: Mapping[str, Result], figure: str = "availability", *, width: 
         )
     if not results:
         raise ConfigError("plot: found no results, expected at least one")
+    return _of_report(results, figure, width)
+
+
+def _of_report(results: Mapping[str, Result], figure: str, width: float | None, others: Iterable[str] = ()) -> Figure:
+    """``others`` are names of figures that are not of the report, and could have been meant."""
     with tempfile.TemporaryDirectory(prefix="slacktide-") as root:
         runs = []
         for number, (name, one) in enumerate(results.items()):
             folder = one._source.folder(Path(root) / str(number), whole=False)
             seed = int(one.settings["simulation"]["seed"])
             runs.append(Run(str(number), "workload", "hosts", name, seed, folder, None))
-        found: Figure = figure_of(Experiment(Path(root), {}, runs, [], {}), figure, width)
+        found: Figure = figure_of(Experiment(Path(root), {}, runs, [], {}), figure, width, others)
         return found

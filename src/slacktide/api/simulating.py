@@ -106,9 +106,8 @@ def simulate(
     ResultWarning
         Of instances that never had a host.
     """
-    asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
-    named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-    job = job_of("simulate", (workload, hosts, columns), policy, named, preset, config, asked, settings)
+    inputs, grouping, asked = (workload, hosts, columns), (group_by, kind, approach), (intervals, events, passes)
+    job = job_of("simulate", inputs, policy, (end, seed), (preset, config), grouping, asked, settings)
     with of_run(progress) as tell:
         done = finished(
             job.workload, job.hosts, job.config, job.asked, grouping=job.grouping, own=job.own, progress=tell
@@ -147,25 +146,27 @@ def job_of(
     where: str,
     inputs: tuple[Source, Source | None, Columns | None],
     policy: PolicyChoice | None,
-    named: Mapping[str, object],
-    preset: PresetName | None,
-    config: str | os.PathLike[str] | None,
-    asked: Mapping[str, Any],
+    until: tuple[Duration | None, SupportsIndex | None],
+    base: tuple[PresetName | None, str | os.PathLike[str] | None],
+    grouped: tuple[GroupBy | None, Kind | None, Approach | None],
+    asked: tuple[Duration | None, bool, bool],
     settings: Mapping[str, Any],
 ) -> Job:
     """What :func:`simulate` and :class:`Simulation` are given, ``where`` being one of the two, read and checked."""
-    workload, hosts, columns = inputs
-    events, passes = (switch(f"{where}: {name}", asked[name]) for name in ("events", "passes"))
+    (workload, hosts, columns), (preset, config), intervals = inputs, base, asked[0]
+    named = {"simulation.end": seconds("end", until[0]), "simulation.seed": until[1]}
+    events, passes = (
+        switch(f"{where}: {name}", one) for name, one in zip(("events", "passes"), asked[1:], strict=True)
+    )
     if policy is not None:
         only_once(where, "policy", "policy.name", settings)
-    step = seconds("intervals", asked["intervals"])
+    step = seconds("intervals", intervals)
     if step is not None and step < SHORTEST:
-        raise ConfigError(f"intervals: found {asked['intervals']!r}, expected {SHORTEST:g} seconds or more, or None")
+        raise ConfigError(f"intervals: found {intervals!r}, expected {SHORTEST:g} seconds or more, or None")
     settings, network = without_network(settings)
     chosen, own = with_policy(configured(where, preset, config, settings, named), policy)
     chosen = replace(chosen, classes=classes_of(workload, chosen.classes))
-    group_by, kind, approach = asked["grouping"]
-    grouping, origin = grouping_of(group_by, kind, approach, config), Origin()
+    grouping, origin = grouping_of(*grouped, config), Origin()
     requests, machines, epoch = inputs_of(workload, hosts, chosen.classes, grouping, origin, columns)
     warn_of_other_inputs(config, origin)
     if network is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
 from inspect import isclass
@@ -17,6 +17,7 @@ from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
     in_python,
+    only_once,
     plain,
     seconds,
     sections,
@@ -34,7 +35,7 @@ from slacktide.errors import ConfigError, OutputError
 from slacktide.experiment.run_folder import Finished, wanted_of
 from slacktide.inputs import align
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.columns.instances import format_scale, parse_scale
+from slacktide.inputs.columns.instances import LATEST, format_scale, parse_scale
 from slacktide.inputs.columns.occasions import format_resizing, parse_resizing
 from slacktide.inputs.formats.frames import workload_frame
 from slacktide.inputs.formats.tables import workload_of
@@ -89,9 +90,8 @@ class Simulation:
         passes: bool = True,
         **settings: Unpack[Settings],
     ) -> None:
-        asked = {"intervals": intervals, "events": events, "passes": passes, "grouping": (group_by, kind, approach)}
-        named = {"simulation.end": seconds("end", end), "simulation.seed": seed}
-        self._job = job_of(WHERE, (workload, hosts, columns), policy, named, preset, config, asked, settings)
+        inputs, grouping, asked = (workload, hosts, columns), (group_by, kind, approach), (intervals, events, passes)
+        self._job = job_of(WHERE, inputs, policy, (end, seed), (preset, config), grouping, asked, settings)
         self._happened: HostEvents = no_events(len(self._job.hosts.resources))
         self._decided: list[tuple[float, Config]] = []
         self._changes: tuple[str, ...] = ()
@@ -239,14 +239,27 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a resource that the workload has not, for what is no amount, and for a request that is still to come.
         """
+        resources = self._job.workload.resources
+        new = (self._next, tuple((name, _amount(name, one, resources)) for name, one in amounts.items()))
+        if not amounts:
+            raise ConfigError(f"resize: found no amounts, expected some of {' or '.join(resources)}")
 
         def said(text: str) -> str:
             known = parse_resizing(text)
-            new = (self._next, tuple((name, float(plain(one))) for name, one in amounts.items()))
             return format_resizing((*self._before(known), new, *(one for one in known if one[0] > self._next)))
 
-        return self._with(lambda rows: self._say(rows, request, "resize", said))._note("resize", request, **amounts)
+        def resized(rows: pl.DataFrame) -> pl.DataFrame:
+            if (rows.filter(self._is(rows, request))["admission"] >= self._next).any():
+                raise ConfigError(f"resize: found the request {request!r}, expected one that has come")
+            return self._say(rows, request, "resize", said)
+
+        return self._with(resized)._note("resize", request, **amounts)
 
     @in_python(f"{WHERE}.fail_host")
     def fail_host(self, name: str) -> Self:
@@ -261,6 +274,11 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a host that is down.
         """
         return self._host(name, "fail")
 
@@ -277,15 +295,22 @@ class Simulation:
         -------
         Simulation
             Itself.
+
+        Raises
+        ------
+        ConfigError
+            For a host that is up.
         """
         return self._host(name, "repair")
 
-    @in_python(f"{WHERE}.set")
-    def set(self, **settings: Unpack[Settings]) -> Self:
+    @in_python("set")
+    def set(self, *, end: Duration | None = None, **settings: Unpack[Settings]) -> Self:
         """Decides by other settings from now on.
 
         Parameters
         ----------
+        end : seconds, text or timedelta, optional
+            Another end, now or later.
         **settings
             Such as ``policy_patience=30``.
 
@@ -297,19 +322,25 @@ class Simulation:
         Raises
         ------
         ConfigError
-            For a setting that holds for a whole run, such as those of classes and start-up.
+            For a setting that holds for a whole run, such as those of classes and start-up, and for an end before now.
         """
         given, network = without_network(settings)
+        if end is not None:
+            only_once("set", "end", "simulation.end", given)
+            given["simulation_end"] = seconds("set: end", end)
         if network is not None:
             raise ConfigError("set: delay_network: found it, expected settings about decisions")
-        mapping = sections(WHERE, given)
+        mapping = sections("set", given)
         config = known_settings.with_sections(self._run.config, mapping, SettingsFile("set", mapping))
+        ends = config.simulation.end
+        if ends is not None and "simulation_end" in given and ends < self.now:
+            raise ConfigError(f"set: end: found {ends:g} seconds, expected {self.now:g} or more, which is now")
         try:
             self._run.change(config)
         except ConfigError as error:
-            raise ConfigError(f"set: {', '.join(settings)}: {error}") from error
+            raise ConfigError(f"set: {', '.join(given)}: {error}") from error
         self._decided.append((self._at, config))
-        self._note("set", **settings)
+        self._note("set", **given)
         return self
 
     def _note(self, change: str, *what: object, **more: object) -> Self:
@@ -369,8 +400,14 @@ class Simulation:
         hosts = self._job.hosts
         if name not in hosts.names:
             raise ConfigError(f"host: found {name!r}, expected {expected_name(str(name), hosts.names)}")
+        row, happened = hosts.names.index(name), self._happened
+        now = happened.kinds[(happened.hosts == row) & (happened.times >= self._next)]
+        up = EVENT_KINDS[now[-1]] == "repair" if len(now) else not self._run.tb["hosts"]["down"][row]
+        if up != (kind == "fail"):
+            is_, other = ("up", "down") if up else ("down", "up")
+            raise ConfigError(f"host: found {name!r}, which is {is_} already, expected one that is {other}")
         amounts = np.full((1, len(hosts.resources)), np.nan)
-        place, code = np.array([hosts.names.index(name)]), np.array([EVENT_KINDS.index(kind)], np.int8)
+        place, code = np.array([row]), np.array([EVENT_KINDS.index(kind)], np.int8)
         self._happened = merged(self._happened, HostEvents(np.array([self._next]), place, code, amounts))
         self._played_again()
         return self._note(kind, name)
@@ -406,3 +443,13 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"
+
+
+def _amount(name: str, given: object, resources: Sequence[str]) -> float:
+    """Of a resource. Raises :class:`ConfigError` where there is no such resource, and for what is no amount."""
+    if name not in resources:
+        raise ConfigError(f"resize: found {name!r}, expected {' or '.join(resources)}")
+    found = plain(given)
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LATEST:
+        raise ConfigError(f"resize: {name}: found {given!r}, expected an amount, 0 or more and at most {LATEST:g}")
+    return float(found)

@@ -31,6 +31,8 @@ from slacktide.sim.stepwise import Stepper
 from slacktide.state.growing_arrays import grow
 from slacktide.state.layout import on_grid
 
+WHOLE = ("classes", "qos", "startup", "failures")
+"""Sections that say what has happened as well, or what hosts and requests are made of."""
 BY_CLASS = ("patience", "late_below", "limit")
 """What tables have of each class by settings that may change in a run."""
 
@@ -116,12 +118,16 @@ class Run:
             prepare(self.workload, self.hosts, one, self._own, self._record, self._further)
             for one in (self.config, config)
         )
+        whole = [
+            (*(getattr(one, name) for name in WHOLE), one.delay.network, one.simulation.epoch, one.simulation.ignore)
+            for one in (self.config, config)
+        ]
         own = [has_own_code(one) or one.policy.name not in POLICIES for one in (self.config, config)]
         theirs = {(one.policy.name, one.policy.score, one.policy.cost) for one in (self.config, config)}
         for name in BY_CLASS:
             old["classes"][name] = new["classes"][name]
         others = (name for name in ARRAYS if name != "class_numbers" and old[name].tobytes() != new[name].tobytes())
-        if (any(own) and len(theirs) > 1) or any(others):
+        if whole[0] != whole[1] or (any(own) and len(theirs) > 1) or any(others):
             raise ConfigError("this holds for a whole run: give it when the simulation is made")
         for name in schema.RULES.names or ():
             if name != "observe":

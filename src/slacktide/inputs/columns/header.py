@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Sequence
 from difflib import get_close_matches
 
-from slacktide.errors import InputWarning
+from slacktide.errors import InputWarning, remedy
 from slacktide.inputs.problems import Problems
 
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
@@ -24,7 +24,6 @@ HOSTS_REQUIRED = ("id", "name", "cpu", "memory")
 HOSTS_OPTIONAL = ("attributes",)
 EVENTS_REQUIRED = ("time", "host", "event")
 EVENTS_OPTIONAL = ("amounts", "marks")
-OTHERWISE = "; where columns are called otherwise, --columns of simulate, inspect or trace scale says how"
 RESOURCE_PREFIX = "resource:"
 LIMIT_PREFIX = "limit:"
 
@@ -60,7 +59,10 @@ def check_header(
                 problems.add(line, name or f"column {position + 1}", "an unknown column", hint)
     for name in missing:
         near = get_close_matches(name, [other for other in found if other not in known], 1)
-        said = OTHERWISE if required == WORKLOAD_REQUIRED and name == missing[0] else ""
+        said = ""
+        if required == WORKLOAD_REQUIRED and name == missing[0]:
+            how = remedy("--columns of simulate, inspect or trace scale", "'columns' of simulate and Simulation")
+            said = f"; where columns are called otherwise, {how} says how"
         problems.add(line, name, "", "this column" + (f" (is it {near[0]!r}?)" if near else "") + said)
     problems.raise_if_any()
     if further and stay:
