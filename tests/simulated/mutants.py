@@ -67,6 +67,7 @@ MUTANTS = (
         "kube/publish/conditions.py",
         "body, STRATEGIC_MERGE_PATCH, permit=self._leading)",
         "body, STRATEGIC_MERGE_PATCH)",
+        first=50,
     ),
     Mutant(
         "it is looked at before a nomination is written",
@@ -91,6 +92,7 @@ MUTANTS = (
         REFLECTOR,
         'self._must_list, self.resource_version = True, ""\n                wait',
         "wait_again = True\n                wait",
+        first=35,
     ),
     Mutant(
         "what a list has no more is gone",
@@ -98,6 +100,7 @@ MUTANTS = (
         "                del self._known[key]\n                self._handler.deleted(identity, None)\n"
         "                await",
         "                await",
+        first=43,
     ),
     Mutant(
         "a watch goes on where it ended",
