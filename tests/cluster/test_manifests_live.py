@@ -517,7 +517,6 @@ def blocks(language: str) -> list[str]:
 def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
     wrong = [
         service_class("gold", slo=95, rank=1),
-        workload("Deployment", service_class="gold", namespace="lab", name="front"),
         workload("Deployment", {SLO: "0.9991"}, service_class="gold", name="front"),
     ]
     asked = (kubectl("apply", "--dry-run=server", "-f", "-", stdin=item) for item in wrong)

@@ -112,7 +112,7 @@ def test_three_sources_and_their_verdicts(
             main(["verdict", str(folder), "--seeds", "1", "--json"])
         found = json.loads(capsys.readouterr().out)
         if folder != log:  # its seconds are too few for any promise
-            assert found["sizes"]["qos-driven"]["nodes"] == 4, (
+            assert found["sizes"]["slacktide"]["nodes"] == 4, (
                 "six pods need three nodes beside the one that is cordoned"
             )
         assert found["kept"][-1]["workloads"] == 2
