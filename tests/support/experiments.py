@@ -68,10 +68,17 @@ def tables(out: Path) -> dict[str, dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for one in experiment.read(out).done:
         assert one.folder is not None
-        found[one.key] = {
-            path.name: pq.read_table(path).to_pylist() for path in sorted(one.folder.glob("*.parquet"))
-        } | {"totals": one.manifest()["totals"], "configuration": one.manifest()["configuration"]}
+        found[one.key] = {path.name: rows(path) for path in sorted(one.folder.glob("*.parquet"))} | {
+            "totals": one.manifest()["totals"],
+            "configuration": one.manifest()["configuration"],
+        }
     return found
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    """The rows of a table, which can be compared: NaN, of classes without requests, is not even itself."""
+    every = pq.read_table(path).to_pylist()
+    return [{name: "nan" if value != value else value for name, value in row.items()} for row in every]
 
 
 def workers() -> list[int]:
