@@ -127,6 +127,7 @@ MUTANTS = (
         PLACES,
         "if node.going and not _has_room(",
         "if False and not _has_room(",
+        first=26,
     ),
     Mutant(
         "where a victim stays, who lived on its room gives way",
