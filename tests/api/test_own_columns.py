@@ -203,3 +203,24 @@ TAKEN: dict[str, Callable[[st.Generated], dict[str, Any]]] = {
 def test_types_are_no_narrower_than_what_is_taken(kind: str, cell: st.Generated) -> None:
     plain = st.simulate(cell, end=60, seed=3, policy_patience=30)
     assert st.simulate(cell.workload.lazy(), cell.hosts.lazy(), **TAKEN[kind](cell)).events.equals(plain.events)
+
+
+def test_functions_of_one_name_are_told_apart(cell: st.Generated) -> None:
+    """A paused simulation that plays its past again finds its own, whatever was given since."""
+
+    def by_free(sign: float) -> Any:
+        def score(capacity: Any, free: Any, demand: Any) -> float:  # noqa: ARG001
+            return sign * float(free[0])
+
+        return score
+
+    most, least = by_free(1.0), by_free(-1.0)
+    assert most.__qualname__ == least.__qualname__
+
+    def changed(between: bool) -> pl.DataFrame:
+        paused = st.Simulation(cell, end="5m", policy_score=most).run(until=60)
+        if between:
+            st.simulate(cell, end="1m", policy_score=least)
+        return paused.resize(int(paused.state.requests["id"][0]), cpu=0.5).run().result().events
+
+    assert changed(between=True).equals(changed(between=False))

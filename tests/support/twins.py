@@ -302,6 +302,7 @@ TWINS: dict[str, str] = {
     "sparing.next_instant": "reference.policies:Pass.eligible",
     "sparing.first_host": "reference.policies:Pass.eligible",
     "host_slots.wake": "reference.policies:Pass.eligible",
+    "host_slots.holds_alone": "reference.planning:Planner.helped",
     "apply_plan.bind": "reference.simulator:Simulation.carry_out",
     "apply_plan.close_pass": "reference.simulator:Simulation.carry_out",
     "apply_plan.host_changed": "reference.state:Host.tie",

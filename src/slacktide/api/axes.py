@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from slacktide.errors import ConfigError
+from slacktide.for_people import share
 from slacktide.palette import GRID, GROUND, TEXT
 
 BEGINS = ("placed", "moved")
@@ -23,7 +24,7 @@ def kept(axes: Any, result: Any) -> None:
     axes.set_xlim(0.0, 100.0)
     axes.set_xlabel("promises kept, %")
     for place, (bar, one) in enumerate(zip(bars, rows, strict=True)):
-        said = f"{one['fulfilment']:.2%} of {one['requests']:,}"
+        said = f"{share(100.0 * one['fulfilment'], 2)}% of {one['requests']:,}"
         text = axes.text(bar.get_width() / 2.0, place, said, ha="center", va="center", color=GROUND.light)
         if not _fits(text, bar):
             text.remove()

@@ -237,8 +237,11 @@ def code_by_name(where: str, function: Any) -> str:
     """A score or cost that is given as a function, by the name under which a run finds it."""
     name = getattr(function, "__qualname__", type(function).__name__)
     if where in IN_PROCESS:
-        text = f"{getattr(function, '__module__', '')}.{name}"
-        GIVEN[text] = function
+        text, number = f"{getattr(function, '__module__', '')}.{name}", 1
+        base = text
+        while GIVEN.setdefault(text, function) is not function:  # another of this name, which one paused may still need
+            number += 1
+            text = f"{base}-{number}"
         return text
     return _in_file(function, f"the function {name}")
 

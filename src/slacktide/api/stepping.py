@@ -362,10 +362,9 @@ class Simulation:
         import polars as pl
 
         name = "request" if "request" in rows.columns else "id"
-        number = self._job.origin.own.number(plain(request))
-        if rows.filter(pl.col(name).eq(pl.lit(number))).is_empty():
+        found: pl.Expr = pl.col(name).eq(pl.lit(self._job.origin.own.number(plain(request))))
+        if rows.filter(found).is_empty():
             raise ConfigError(f"found the request {request!r}, expected an id of the workload")
-        found: pl.Expr = pl.col(name).eq(pl.lit(number))
         return found
 
     def _say(

@@ -22,7 +22,6 @@ from difflib import get_close_matches
 from functools import lru_cache
 from importlib.metadata import entry_points
 from pathlib import Path
-from types import ModuleType
 from typing import Any, cast, get_args
 
 import numpy as np
@@ -71,16 +70,6 @@ def _from_file(text: str, kind: str) -> Any:
     path, _, name = text.rpartition(":")
     if not Path(path).is_file():
         raise ConfigError(f"policy.{SETTINGS[kind]}: found {text!r}, expected an existing file before the colon")
-    module = _module(path, kind, Path(path).read_bytes())
-    if not hasattr(module, name):
-        own = [one for one, value in vars(module).items() if getattr(value, "__module__", None) == module.__name__]
-        raise PluginError(f"{kind}: {path} has no {name!r}" + (f", expected one of {', '.join(own)}" if own else ""))
-    return getattr(module, name)
-
-
-@lru_cache(16)
-def _module(path: str, kind: str, _content: bytes) -> ModuleType:
-    """The file as a module, read again only where it is another one: a new leader compiles nothing again."""
     module_name = f"slacktide_own_{Path(path).stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
@@ -92,7 +81,10 @@ def _module(path: str, kind: str, _content: bytes) -> ModuleType:
     except Exception as problem:
         hint = f". {AS_MODULE}" if isinstance(problem, SlacktideError) else ""
         raise PluginError(f"{kind}: {path}: {told(problem)}{hint}") from problem
-    return module
+    if not hasattr(module, name):
+        own = [one for one, value in vars(module).items() if getattr(value, "__module__", None) == module_name]
+        raise PluginError(f"{kind}: {path} has no {name!r}" + (f", expected one of {', '.join(own)}" if own else ""))
+    return getattr(module, name)
 
 
 def _find(text: str, kind: str) -> Any:
@@ -139,7 +131,6 @@ def _further_arguments(function: Any, count: int, text: str) -> tuple[str, ...]:
     return tuple(one.name for one in further)
 
 
-@lru_cache(64)
 def _address(function: Callable[..., Any], kind: str, text: str, further: int) -> tuple[int, Any]:
     """Machine code for a user's function and what keeps it alive."""
     if mode() is Mode.PLAIN:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from slacktide import __version__
+from slacktide.for_people import counted
 from slacktide.model import ServiceClass
 from slacktide.reporting import export, page, scores
 from slacktide.reporting.assemble import SHOWN_PAIRS, Report
@@ -68,11 +69,6 @@ def content(report: Report, files: dict[str, bytes] | None = None) -> dict[str, 
         "figures": [_figure(one, files) for one in report.figures],
         "cite": _cite(report),
     }  # fmt: skip
-
-
-def counted(count: int, one: str) -> str:
-    """``1 run``, ``2 runs``."""
-    return f"{count:,} {one}" if count == 1 else f"{count:,} {one}s"
 
 
 def identity(report: Report) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slacktide.for_people import percent
+from slacktide.for_people import counted, percent
 from slacktide.reporting.figure import Rows, Scene, where
 
 SHARE_DIFFERS = 0.0005
@@ -47,7 +47,7 @@ def verdict(scores: Rows, scene: Scene) -> Verdict:
             "What is finished is shown below."
         )
         return Verdict((text,), f"{len(_runs(scores))} finished runs.")
-    basis = f"Over {_number(len(places), 'run')} of each policy ({_grid(places)}), on equal workloads, hosts and seeds."
+    basis = f"Over {counted(len(places), 'run')} of each policy ({_grid(places)}), on equal workloads, hosts and seeds."
     if len(policies) == 1 or scene.reference not in policies:
         return Verdict(_alone(rows, policies, scene), basis + " " + _why_alone(policies, scene))
     best = _judged(rows, [one for one in policies if one != scene.reference], scene)
@@ -217,11 +217,7 @@ def _why_alone(policies: list[str], scene: Scene) -> str:
 
 def _grid(places: list[tuple[str, str, int]]) -> str:
     workloads, hosts, seeds = (len({place[index] for place in places}) for index in range(3))
-    return f"{_number(workloads, 'workload')}, {_number(hosts, 'host set')}, {_number(seeds, 'seed')}"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return f"{counted(workloads, 'workload')}, {counted(hosts, 'host set')}, {counted(seeds, 'seed')}"
 
 
 def _change(mine: float, theirs: float) -> str:

@@ -22,12 +22,25 @@ from slacktide.engine.core.types import Controller, Decision, Outcome, Pod, Vict
 from slacktide.errors import StateError
 from slacktide.kernels.drive import live_events
 from slacktide.model import DisruptionLimits, ServiceClass
-from slacktide.policy.loader import load
+from slacktide.policy.loader import Loaded, load
 from slacktide.state.growth import Growing
 from slacktide.state.spec import Spec
 
 TOGETHER = 100
 """So many decisions are taken from the tables at a time."""
+
+
+_COMPILED: dict[Config, Loaded] = {}
+"""Code of users' own by the settings that name it."""
+
+
+def _loaded(config: Config) -> Loaded:
+    """A user's own code is compiled once for a process, so that a new leader decides at once. A policy that is an
+    object begins anew with each engine."""
+    found = _COMPILED.get(config) or load(config)
+    if found.keep and found.policy is None:
+        _COMPILED[config] = found
+    return found
 
 
 class Engine:
@@ -42,7 +55,7 @@ class Engine:
     def __init__(self, config: Config, journal: Journal | None = None, observer: Observer | None = None) -> None:
         self.config = config
         self.journal = journal
-        self._own = load(config)
+        self._own = _loaded(config)
         self.tables = Growing(config, self._own.code)
         self._hosts, self._budgets = Hosts(self.tables), Budgets(self.tables)
         self.instances = Instances(self.tables, self._hosts, self._budgets, config.policy.min_running, observer)

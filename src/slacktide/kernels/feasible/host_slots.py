@@ -416,6 +416,16 @@ def lower_ceiling(tb: State, h: int, peak: float, now: float) -> None:
 
 
 @leaf
+def holds_alone(tb: State, h: int, k: int) -> bool:
+    """Whether host ``h``, up or down, would do for one of kind ``k`` with nobody else on it; O(resources)."""
+    kind = views.kinds(tb)[k]
+    fits = views.allowed(tb)[kind["term"], views.hosts(tb)[h]["group"]] != 0
+    for r in range(views.capacity(tb).shape[1]):
+        fits = fits and views.demand(tb)[kind["shape"], r] <= views.capacity(tb)[h, r]
+    return fits
+
+
+@leaf
 def hopeless(tb: State, h: int, cls: int, q_j: float, now: float) -> bool:
     """Whether metrics and ranks on host ``h`` show that nobody is eligible for one of class ``cls``; O(1)."""
     ceiling = views.ceilings(tb)[h]

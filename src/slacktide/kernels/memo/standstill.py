@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from slacktide.kernels.feasible import affinity, disruption_limits, sparing
+from slacktide.kernels.feasible import affinity, disruption_limits, host_slots, sparing
 from slacktide.kernels.policies import in_force, pieces
 from slacktide.kernels.qos import metric_dynamics
 from slacktide.kernels.qos.metric import NEAR
@@ -104,10 +104,7 @@ def homeless(tb: State, k: int) -> bool:
     if kind["homeless"] == 0:
         kind["homeless"] = NOWHERE
         for h in range(len(views.hosts(tb))):
-            fits = views.allowed(tb)[kind["term"], views.hosts(tb)[h]["group"]] != 0
-            for r in range(views.capacity(tb).shape[1]):
-                fits = fits and views.demand(tb)[kind["shape"], r] <= views.capacity(tb)[h, r]
-            if fits:
+            if host_slots.holds_alone(tb, whole(h), k):
                 kind["homeless"] = FITS
                 break
     return kind["homeless"] == NOWHERE

@@ -18,6 +18,7 @@ from slacktide.kernels.plan import record, sorting
 from slacktide.kernels.plan.record import window_of
 from slacktide.kernels.qos import request_ledger, request_windows, window_ledger
 from slacktide.kernels.qos.metric import entitled, withheld
+from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.log_records import LEAVES, RETURNS, RETURNS_PREEMPTED
@@ -77,9 +78,9 @@ def live_rows(tb: State, rows: NDArray[np.int64]) -> int:
             rows[count] = views.slots(tb)[h, i]["row"]
             count += 1
     for i in range(control["queue"] + control["incoming"]):
-        entry = views.queue(tb)[i] if i < control["queue"] else views.incoming(tb)[i - control["queue"]]
-        if takes_part(tb, whole(entry["row"]), known):
-            rows[count] = entry["row"]
+        row = waiting_queue.entry_at(tb, whole(i))["row"]
+        if takes_part(tb, whole(row), known):
+            rows[count] = row
             count += 1
     for i in range(control["heap"]):
         event = views.heap(tb)[i]

@@ -14,8 +14,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.feasible import host_slots
 from slacktide.kernels.plan import sorting
 from slacktide.kernels.qos import request_ledger
+from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import GIVEN_UP, SHIFT, State
@@ -84,18 +86,8 @@ def class_of(tb: State, row: int) -> int:
 @kernel
 def some_host_holds(tb: State, kind: int) -> bool:
     """Whether a host that is up could take one of a kind, were it empty; O(hosts * resources), most often O(1)."""
-    term, demand, capacity = (
-        views.kinds(tb)[kind]["term"],
-        views.demand(tb)[views.kinds(tb)[kind]["shape"]],
-        views.capacity(tb),
-    )
-    for h in range(len(capacity)):
-        if views.hosts(tb)[h]["down"] or not views.allowed(tb)[term, views.hosts(tb)[h]["group"]]:
-            continue
-        fits = True
-        for r in range(len(demand)):
-            fits = fits and demand[r] <= capacity[h, r]
-        if fits:
+    for h in range(len(views.hosts(tb))):
+        if not views.hosts(tb)[h]["down"] and host_slots.holds_alone(tb, whole(h), kind):
             return True
     return False
 
@@ -145,7 +137,7 @@ def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, b
     control, jobs, known = views.control(tb), views.jobs_asked(tb), np.zeros(len(views.kinds(tb)), np.int64)
     waits, somebody, given_up = whole(jobs.shape[0]), False, False
     for place in range(control["queue"] + control["incoming"]):
-        entry = views.queue(tb)[place] if place < control["queue"] else views.incoming(tb)[place - control["queue"]]
+        entry = waiting_queue.entry_at(tb, whole(place))
         if place >= control["queue"] and has_just_come(tb, whole(entry["row"])):
             continue
         if not is_helped_by_room(tb, whole(entry["kind"]), known):
