@@ -223,3 +223,11 @@ def test_a_live_engine_decides_by_pieces_as_by_the_built_in_policy(both: Any, na
         assert found is None, f"seed {seed}: {found}"
         preempted += result.preemptions
     assert preempted > 0
+
+
+def test_a_file_with_a_policy_is_read_anew_for_each_run(tmp_path: Path) -> None:
+    """What its module keeps of one run is none of the next one's."""
+    file = tmp_path / "mine.py"
+    file.write_text("class Mine:\n    def decide(self, view, now):\n        return []\n")
+    config = replace(Config(), policy=replace(Config().policy, name=f"{file}:Mine"))
+    assert type(load(config).policy) is not type(load(config).policy)
