@@ -15,7 +15,7 @@ from measuring import ALPHA, plain
 from slacktide.inputs.generators.registry import generated
 from slacktide.inputs.prepare import host_sets
 from slacktide.inputs.rows import equal_hosts
-from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Window, Workload
+from slacktide.model import DEFAULT_CLASSES, NO_CONSTRAINT, Constraint, Hosts, ServiceClass, Term, Window, Workload
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.model.window import ACCRUED
 from slacktide.model.workload import APPROACHES, Requests
@@ -114,6 +114,7 @@ def grouped(approach: str = "aggregated", slo: float = 0.99, window: str = "30d"
 
 
 SIZES = (1, 1, 2, 4)
+ZONES = ("a", "b", "c")
 MIX = {"gold": 0.999, "silver": 0.99, "bronze": 0.9}
 
 
@@ -170,6 +171,27 @@ def zone(hours: float = 6, bronze: float = 160, away: int = 20, first: int = 15,
     one = mix(bronze, window=window)
     outages = tuple((host, day * DAY, day * DAY + hours * HOUR) for day in (first, 40) for host in range(away))
     return replace(one, name=f"{one.name}, {away} hosts away {hours:g} h", away=outages)
+
+
+def pinned(
+    part: float = 0.5, bronze: float = 230, hours: float = 0, uneven: float = 0.0, seed: int = 0, window: str = "30d"
+) -> Input:
+    """A mix in three zones, where so large a ``part`` of the services may run in one of them only, more of these in the
+    first (``uneven=1``: all), and where that one is away for so many hours on two days."""
+    one = zone(hours, bronze, window=window) if hours else mix(bronze, window=window)
+    draw, workload = np.random.default_rng(seed), one.workload
+    shares = (1 - uneven) / len(ZONES) + uneven * (np.arange(len(ZONES)) == 0)
+    own = draw.choice(np.arange(1, len(ZONES) + 1), len(workload), p=shares)
+    term = np.where(draw.random(len(workload)) < part, own, 0).astype(np.int32)
+    terms = (NO_CONSTRAINT, *(Term((Constraint("zone", "==", name),)) for name in ZONES))
+    zones = tuple({"zone": ZONES[number * len(ZONES) // len(one.hosts)]} for number in range(len(one.hosts)))
+    name = f"{one.name}, {part:.0%} bound to a zone" + (f", {uneven:.0%} to one" if uneven else "") + f", seed {seed}"
+    return replace(
+        one,
+        name=name,
+        workload=replace(workload, term=term, terms=terms),
+        hosts=replace(one.hosts, attributes=zones),
+    )
 
 
 def loaded(load: float = 1.1, window: str = "30d", budget: str = "", hosts: int = 10, seed: int = 0) -> Input:
@@ -310,6 +332,7 @@ INPUTS: dict[str, Callable[..., Input]] = {
     "peak": peak,
     "failures": failures,
     "zone": zone,
+    "pinned": pinned,
     "loaded": loaded,
     "growth": growth,
     "drawn": drawn,

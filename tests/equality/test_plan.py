@@ -16,7 +16,7 @@ from reference.outcome import Outcome
 from reference.planning import Member
 from reference.simulator import Simulation
 from slacktide.config import preset
-from slacktide.kernels.plan import members
+from slacktide.kernels.plan import members, pools
 from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import callable_from_python
@@ -24,7 +24,7 @@ from slacktide.model import ServiceClass, Window
 from slacktide.sim import RunResult
 from support.clusters import Cluster, cluster
 from support.runs import compare, core, everything, told_to_the_twin
-from support.shortages import shortage
+from support.shortages import in_pools, shortage
 from support.small import Request, machines, small
 from support.standstill import Standstill, halted
 
@@ -46,6 +46,8 @@ def agree(one: Cluster, made: str, seen: Counter[str], folder: Path) -> RunResul
     seen["preempts"] += result.preemptions > 0
     seen["gives up"] += slow.planner.gave_up > 0
     seen["takes turns"] += slow.planner.turns > 0
+    if "in_pools" in made:
+        seen["gives up for a pool"] += slow.planner.pooled > 0
     return result
 
 
@@ -56,6 +58,8 @@ def test_core_and_twin_agree_on_shortages(name: str, victims: str, tmp_path: Pat
     for seed in range(10):
         one = shortage(seed).with_(policy={"name": name, "victims": victims})
         agree(one, f"shortage({seed}), {name}, {victims}", seen, tmp_path)
+        one = in_pools(seed).with_(policy={"name": name, "victims": victims})
+        agree(one, f"in_pools({seed}), {name}, {victims}", seen, tmp_path)
     assert min(seen.values()) >= 3, f"clusters without shortage prove little: {seen}"
 
 
@@ -64,6 +68,7 @@ def test_core_and_twin_agree_on_small_shortages(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(200, 230):
         agree(shortage(seed, 8, 400.0), f"shortage({seed}, 8, 400.0)", seen, tmp_path)
+        agree(in_pools(seed, 8, 400.0), f"in_pools({seed}, 8, 400.0)", seen, tmp_path)
     assert min(seen.values()) >= 5, f"clusters without shortage prove little: {seen}"
 
 
@@ -94,6 +99,7 @@ def test_core_and_twin_agree_on_middle_clusters(tmp_path: Path) -> None:
     for seed in range(10):
         agree(cluster(seed, 40, 150, several=seed % 2 == 0).planned(), f"cluster({seed}, 40, 150)", seen, tmp_path)
         agree(shortage(seed, 60), f"shortage({seed}, 60)", seen, tmp_path)
+        agree(in_pools(seed, 60), f"in_pools({seed}, 60)", seen, tmp_path)
     assert min(seen.values()) >= 4, f"clusters without shortage prove little: {seen}"
 
 
@@ -111,6 +117,7 @@ def test_stepwise_and_compiled_runs_are_the_same(tmp_path: Path) -> None:
 def drawn(seeds: Iterable[int]) -> Iterable[tuple[str, Cluster]]:
     for seed in seeds:
         yield f"shortage({seed})", shortage(seed)
+        yield f"in_pools({seed})", in_pools(seed)
         yield f"cluster({seed}, 12, 60).planned()", cluster(seed, 12, 60, several=seed % 2 == 0).planned()
 
 
@@ -141,12 +148,14 @@ class Halted(Simulation):
 def test_core_and_twin_know_the_same(tmp_path: Path) -> None:
     seen: Counter[str] = Counter()
     for seed in range(400, 430):
-        one = shortage(seed, 10, float(np.random.default_rng(seed).integers(60, 260)) + 0.3)
+        made = in_pools if seed % 2 else shortage
+        one = made(seed, 10, float(np.random.default_rng(seed).integers(60, 260)) + 0.3)
         at, slow = stopped(one, tmp_path / f"{seed}")
-        name = f"shortage({seed}, 10, ...) at {at.t} s"
-        same_record(at, slow, name)
+        name = f"{made.__name__}({seed}, 10, ...) at {at.t} s"
+        seen["pools"] += same_record(at, slow, name)
         seen["given up"] += same_classes(at, slow, name)
         same_members(at, slow, name, seen)
+    assert seen.pop("pools") >= 5, seen
     assert min(seen.values()) >= 10, seen
 
 
@@ -173,8 +182,9 @@ def test_a_record_that_is_full(windows: tuple[float, ...], step: float, kept: in
     at, slow = stopped(one, tmp_path / "halted")
     same_record(at, slow, "full")
     assert slow.planner.step == step
-    assert len(slow.planner.record) == pytest.approx(kept, abs=200)
-    assert len({sample[0][0] for sample in slow.planner.record}) >= 2
+    record = slow.planner.cluster.record
+    assert len(record) == pytest.approx(kept, abs=200)
+    assert len({sample[0][0] for sample in record}) >= 2
 
 
 def stopped(one: Cluster, folder: Path) -> tuple[Standstill, Halted]:
@@ -190,20 +200,30 @@ def stopped(one: Cluster, folder: Path) -> tuple[Standstill, Halted]:
     return at, slow
 
 
-def same_record(at: Standstill, slow: Halted, name: str) -> None:
-    control, known = at.tables.control, slow.planner
-    end, kept = int(control["samples"]), min(int(control["samples"]), SAMPLES)
-    assert (float(control["step"]), kept) == (known.step, len(known.record)), name
+def same_record(at: Standstill, slow: Halted, name: str) -> int:
+    """The records of all pools are the same; how many there are beside the cluster's."""
+    control, known, tables = at.tables.control, slow.planner, at.tables
+    end = int(control["samples"])
+    assert float(control["step"]) == known.step, name
     assert int(control["plans"]) == known.made, name
-    for level in range(known.levels):
-        for array, part in (("usable", 0), ("jobs_asked", 1)):
-            found = [float(at.tables[array][level, (end - kept + i) % SAMPLES]) for i in range(kept)]
-            assert found == [sample[part][level] for sample in known.record], f"{name}, {array} of level {level}"
+    assert [kind != pools.NONE for kind in tables["pools"]["kind"]] == [one is not None for one in known.places], name
+    since = [0, *tables["pools"]["since"].tolist()]
+    for pool, theirs in enumerate((known.cluster, *known.places)):
+        if theirs is None:
+            continue
+        kept = min(end - since[pool], SAMPLES)
+        assert kept == len(theirs.record), f"{name}, pool {pool}"
+        for level in range(known.levels):
+            for array, part in (("usable", 0), ("jobs_asked", 1)):
+                found = [float(tables[array][pool, level, (end - kept + i) % SAMPLES]) for i in range(kept)]
+                where = f"{name}, {array} of level {level} of pool {pool}"
+                assert found == [sample[part][level] for sample in theirs.record], where
+    return sum(one is not None for one in known.places)
 
 
 def same_classes(at: Standstill, slow: Halted, name: str) -> bool:
     for theirs, kind in zip(at.tables["classes"], slow.planner.kinds, strict=True):
-        for field in ("level", "alpha", "ended", "lived", "alive", "age", "oldest", "asked", "job", "planned"):
+        for field in ("level", "alpha", "ended", "lived", "alive", "age", "oldest", "job", "planned"):
             assert theirs[field] == getattr(kind, field), f"{name}, {field}"
         patience = slow.config.policy.patience if kind.patience is None else kind.patience
         assert (theirs["patience"], theirs["urgent"]) == (patience, kind.urgent), name
@@ -220,7 +240,7 @@ def same_members(at: Standstill, slow: Halted, name: str, seen: Counter[str]) ->
     for j in slow.instances:
         if not j.admitted or j.gone is not None:
             continue
-        m = Member(j, slow.planner.kind(j), 0.0)
+        m = Member(j, slow.planner.kind(j), {})
         if m.request in found:
             continue
         found |= set() if m.request is None else {m.request}

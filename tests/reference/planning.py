@@ -6,8 +6,8 @@ instances say what it decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from math import ceil, inf
 
 from reference import metric, windows
@@ -21,6 +21,7 @@ FAR, AWAY, BEHIND, MOST, SHIFT = 2.0**34, 2.0**32, 2.0**31, 2.0**29, 4.0
 GIVEN_UP = 1.25 * BEHIND
 PLANS, SOONEST, PARTS = 720, 32, 4.0
 RUNGS, CAUTION = 12, 10.0
+POOLS, CANDIDATES = 8, 64
 YOUNG, TURN, LONGEST_TURN, STARTS, MARGIN, AGES = 0.2, 0.15, 0.8, 0.1, 0.02, 10
 
 
@@ -44,7 +45,6 @@ class Kind:
     alive: int = 0
     age: float = 0.0
     oldest: float = 0.0
-    asked: float = 0.0
     job: bool = False
     planned: bool = False
     behind: bool = False
@@ -95,12 +95,25 @@ def turn_of(budget: float, startup: float) -> float:
 
 
 @dataclass(eq=False)
+class Pool:
+    """Hosts, by number, that are all that some can use; or the whole cluster."""
+
+    hosts: frozenset[int]
+    resource: int | None = None
+    """By which everything is measured there; ``None``: by whatever it asks for the most of."""
+    short_at: float = 0.0
+    record: list[tuple[list[float], list[float]]] = field(default_factory=list)
+    """Of each sample by level what it and those above could use, and what jobs of them asked for."""
+
+
+@dataclass(eq=False)
 class Member:
     """An instance that its own ledger decides for, or those of a request whose ledger does."""
 
     first: Instance
     kind: Kind
-    size: float
+    sizes: dict[Pool, float]
+    """What it asks for in each pool to which all of it is bound."""
     slack: float = 0.0
     budget: float = 0.0
 
@@ -195,13 +208,13 @@ class Member:
         return max(0.0, least) / (1.0 + self.kind.alpha / turn)
 
 
-def order(members: Sequence[Member]) -> list[Member]:
+def order(members: Sequence[Member], cluster: Pool) -> list[Member]:
     """Of giving up: broken ones, then the large, then those that were given up before, then who has lost most."""
-    largest = max(m.size for m in members)
+    largest = max(m.sizes[cluster] for m in members)
 
     def key(m: Member) -> float:
         share = max(-10.0, min(1.0, m.slack / m.budget if m.budget > 0.0 else -1.0))
-        large = m.size / largest if largest > 0.0 else 0.0
+        large = m.sizes[cluster] / largest if largest > 0.0 else 0.0
         return -1e5 * (m.slack < 0.0) - 1e3 * large * 16.0 - 20.0 * (m.shift > GIVEN_UP) + share
 
     return sorted(members, key=key)
@@ -252,14 +265,16 @@ class Planner:
         self.config, self.kinds, self.instances, self.hosts, self.waiting = config, kinds, instances, hosts, waiting
         self.plans = config.policy.overload == "plan" and config.policy.name in ("qos-driven", "hybrid")
         self.levels = 1 + max((kind.level for kind in kinds), default=0)
-        self.record: list[tuple[list[float], list[float]]] = []
-        """Of each sample by level what it and those above could use, and what jobs of them asked for."""
+        self.cluster = Pool(frozenset(range(len(hosts))))
+        self.places: list[Pool | None] = [None] * POOLS
+        """Pools beside the whole cluster."""
+        self.reached: dict[tuple[object, tuple[int, ...]], frozenset[int]] = {}
         self.step, self.sample_at = 0.0, 0.0
         self.made, self.born, self.due_at, self.soon_at = 0, 0.0, 0.0, 0.0
         self.unrecorded = self.in_force = False
         self.room = [0 for _ in hosts[0].capacity] if hosts else []
-        self.turns = self.gave_up = 0
-        """Plans that had members take turns, and that gave somebody up."""
+        self.turns = self.gave_up = self.pooled = 0
+        """Plans that had members take turns, that gave somebody up, and that gave somebody up for a pool."""
 
     def kind(self, j: Instance) -> Kind:
         return self.kinds[j.service_class]
@@ -281,19 +296,97 @@ class Planner:
             )
         ]
 
+    # Pools
+
+    def pools(self) -> list[Pool]:
+        """Those of the fewest hosts first, the whole cluster last."""
+        there = [pool for pool in reversed(self.places) if pool is not None]
+        return [*sorted(there, key=lambda pool: len(pool.hosts)), self.cluster]
+
+    def reach(self, j: Instance) -> frozenset[int]:
+        """Hosts that could take it, were they empty."""
+        about = j.term, tuple(j.demand)
+        if about not in self.reached:
+            self.reached[about] = frozenset(
+                number
+                for number, h in enumerate(self.hosts)
+                if j.term.holds(h.attributes) and all(d <= c for d, c in zip(j.demand, h.capacity, strict=True))
+            )
+        return self.reached[about]
+
+    def is_bound(self, j: Instance, pool: Pool) -> bool:
+        return pool is self.cluster or self.reach(j) <= pool.hosts
+
+    def scarce(self, j: Instance) -> int | None:
+        """The first resource that it asks for and that some hosts have none of."""
+        return next(
+            (
+                r
+                for r, asked in enumerate(j.demand)
+                if asked > 0 and any(h.capacity[r] <= 0 and any(h.capacity) for h in self.hosts)
+            ),
+            None,
+        )
+
+    def room_of(self, pool: Pool) -> list[float]:
+        """What there is of it for each level: without what those of more important ones take who could be elsewhere."""
+        there = [j for number in sorted(pool.hosts) for j in self.hosts[number].instances]
+        total = self.free(pool) + sum(self.size(j, pool) for j in there)
+        others = [j for j in there if not self.is_bound(j, pool)]
+        above = [[j for j in others if self.kind(j).level < level] for level in range(self.levels)]
+        return [total - sum(self.size(j, pool) for j in those) for those in above]
+
+    def is_short(self, pool: Pool, live: Sequence[Instance]) -> bool:
+        bound = [j for j in live if self.is_bound(j, pool)]
+        return any(
+            sum(self.size(j, pool) for j in bound if self.kind(j).level <= level) > room
+            for level, room in enumerate(self.room_of(pool))
+        )
+
+    def choose(self, live: Sequence[Instance], now: float) -> None:
+        """Which pools are looked at from now on."""
+        for at, pool in enumerate(self.places):
+            if pool is None:
+                continue
+            if self.is_short(pool, live):
+                pool.short_at = now
+            is_bound = any(self.reach(j) == pool.hosts for j in live)
+            if not is_bound or now - pool.short_at > self.longest_window():
+                self.places[at] = None
+        everywhere = frozenset(number for number, h in enumerate(self.hosts) if any(h.capacity))
+        tried = list[object]()
+        for j in live:
+            about = j.term, tuple(j.demand)
+            if not self.kind(j).planned or about in tried:
+                continue
+            if len(tried) == CANDIDATES:
+                return
+            tried.append(about)
+            if self.reach(j) >= everywhere or any(p is not None and p.hosts == self.reach(j) for p in self.places):
+                continue
+            if None not in self.places:
+                return
+            pool = Pool(self.reach(j), self.scarce(j), now)
+            if self.is_short(pool, live):
+                self.places[self.places.index(None)] = pool
+
     # The record
 
-    def size(self, j: Instance) -> float:
-        """What its demand takes of all hosts, as the largest share of any resource."""
+    def size(self, j: Instance, pool: Pool) -> float:
+        """What its demand takes of all hosts, as the largest share of any resource, or as that of the pool's."""
+        if pool.resource is not None:
+            return exact(j.demand[pool.resource] / self.room[pool.resource])
         return exact(max((d / r for d, r in zip(j.demand, self.room, strict=True) if r > 0), default=0.0))
 
-    def free(self, given_up: Sequence[Instance] = ()) -> float:
-        """What is free on hosts that are up, as the least share of any resource; where some are ``given_up``, on those
-        whose attributes do for one of these."""
-        reached = [h for h in self.hosts if not given_up or any(j.term.holds(h.attributes) for j in given_up)]
+    def free(self, pool: Pool, given_up: Sequence[Instance] = ()) -> float:
+        """What is free on hosts that are up, as the least share of any resource, or that of the pool's; where some are
+        ``given_up``, on those whose attributes do for one of these."""
+        hosts = [self.hosts[number] for number in sorted(pool.hosts)]
+        reached = [h for h in hosts if not given_up or any(j.term.holds(h.attributes) for j in given_up)]
         up = [host.free() for host in reached if host.up]
+        counted = range(len(self.room)) if pool.resource is None else [pool.resource]
         return exact(
-            min((sum(max(0, f[r]) for f in up) / room for r, room in enumerate(self.room) if room > 0), default=0.0)
+            min((sum(max(0, f[r]) for f in up) / self.room[r] for r in counted if self.room[r] > 0), default=0.0)
         )
 
     def longest_window(self) -> float:
@@ -307,37 +400,45 @@ class Planner:
             self.sample_at = now
             return
         self.step = self.step or FIRST_STEP
-        sample = self.sample(last_pass)
+        samples = {pool: self.sample(pool, last_pass) for pool in self.pools()}
         self.thin_out()
         while self.sample_at < now:
-            self.record.append(sample)
+            for pool, sample in samples.items():
+                pool.record.append(sample)
             self.sample_at += self.step
             self.thin_out()
-        del self.record[:-SAMPLES]
+        for pool in samples:
+            del pool.record[:-SAMPLES]
 
     def thin_out(self) -> None:
-        if len(self.record) >= SAMPLES and self.step * SAMPLES < self.longest_window():
-            self.record = self.record[-SAMPLES:][1::2]
+        if len(self.cluster.record) >= SAMPLES and self.step * SAMPLES < self.longest_window():
+            for pool in self.pools():
+                newest = pool.record[-SAMPLES:]
+                pool.record = newest[::-1][::2][: len(newest) // 2][::-1]
             self.step *= 2.0
 
-    def sample(self, last_pass: float) -> tuple[list[float], list[float]]:
-        there = [j for host in self.hosts for j in host.instances]
-        waiting = self.helped([j for j in self.waiting() if j.since <= last_pass])
+    def sample(self, pool: Pool, last_pass: float) -> tuple[list[float], list[float]]:
+        there = [j for number in sorted(pool.hosts) for j in self.hosts[number].instances]
+        others = [j for j in there if not self.is_bound(j, pool)]
+        waiting = self.helped([j for j in self.waiting() if j.since <= last_pass and self.is_bound(j, pool)])
         services = [j for j in waiting if not self.kind(j).job and not is_given_up(j)]
         jobs = [j for j in waiting if self.kind(j).job]
         given_up = [j for j in waiting if not self.kind(j).job and is_given_up(j)]
         waits = min((self.kind(j).level for j in services), default=self.levels)
-        room = sum((self.size(j) for j in there), 0.0) + (0.0 if services or jobs else self.free(given_up))
+        room = sum((self.size(j, pool) for j in there), 0.0)
+        room += 0.0 if services or jobs else self.free(pool, given_up)
         usable, asked = [], []
         for level in range(self.levels):
             held = [j for j in there if self.kind(j).level <= level]
+            above = sum(self.size(j, pool) for j in others if self.kind(j).level < level)
             if level >= waits:  # but those of its own level that are given up
                 held = [j for j in held if self.kind(j).level < level or not is_given_up(j)]
-                usable.append(sum((self.size(j) for j in held), 0.0))
+                usable.append(sum((self.size(j, pool) for j in held), 0.0) - above)
             else:
-                usable.append(room)
-            of_jobs = [j for j in (*there, *jobs) if self.kind(j).job and self.kind(j).level <= level]
-            asked.append(sum((self.size(j) for j in of_jobs), 0.0))
+                usable.append(room - above)
+            bound = [j for j in there if j not in others]
+            of_jobs = [j for j in (*bound, *jobs) if self.kind(j).job and self.kind(j).level <= level]
+            asked.append(sum((self.size(j, pool) for j in of_jobs), 0.0))
         return usable, asked
 
     # The plan
@@ -396,7 +497,6 @@ class Planner:
             theirs = [j for j in live if j.service_class == number]
             ages = [now - j.admission for j in theirs]
             kind.alive, kind.age, kind.oldest = len(theirs), sum(ages), max(ages, default=0.0)
-            kind.asked = sum(self.size(j) for j in theirs)
         there = [kind for kind in self.kinds if kind.alive]
         longest = max((kind.span() for kind in there), default=0.0)
         for kind in self.kinds:
@@ -417,14 +517,19 @@ class Planner:
             kind.patience, kind.urgent = FAR if kind.planned or kind.behind else None, -inf
 
     def plan_levels(self, live: Sequence[Instance], now: float) -> None:
-        room = self.free() + sum(self.size(j) for host in self.hosts for j in host.instances)
-        last, above = max((kind.level for kind in self.kinds if kind.planned), default=0), 0.0
+        self.choose(live, now)
+        last = max((kind.level for kind in self.kinds if kind.planned), default=0)
+        rooms = {pool: self.room_of(pool) for pool in self.pools()}
         for level in range(self.levels):
-            asked = sum(kind.asked for kind in self.kinds if kind.level <= level)
+            turns, missing = level == last, dict[Pool, tuple[float, float]]()
+            for pool, room in rooms.items():
+                bound = [j for j in live if self.is_bound(j, pool) and self.kind(j).level <= level]
+                turns = turns or sum(self.size(j, pool) for j in bound) > room[level]
+                above = [j for j in bound if self.kind(j).level < level and self.kind(j).planned]
+                missing[pool] = sum((self.size(j, pool) for j in above), 0.0), room[level]
             members = self.members_of(level, live, now)
             if members:
-                self.plan_level(level, members, above, room, asked > room or level == last, now)
-            above += sum(kind.asked for kind in self.kinds if kind.level == level and kind.planned)
+                self.plan_level(level, members, missing, turns, now)
 
     def members_of(self, level: int, live: Sequence[Instance], now: float) -> list[Member]:
         """In the order of their first rows."""
@@ -433,24 +538,41 @@ class Planner:
             kind = self.kind(j)
             if kind.level == level and kind.planned:
                 decides = j.request if j.request is not None and j.request.decides else j
-                found.setdefault(decides, Member(j, kind, 0.0)).size += self.size(j)
+                m = found.setdefault(decides, Member(j, kind, dict.fromkeys(self.pools(), 0.0)))
+                for pool in list(m.sizes):
+                    if self.is_bound(j, pool):
+                        m.sizes[pool] += self.size(j, pool)
+                    else:
+                        del m.sizes[pool]
         for m in found.values():
             m.slack, m.budget = m.slack_at(now, self.config), m.budget_at(now)
         return list(found.values())
 
     def plan_level(
-        self, level: int, members: Sequence[Member], above: float, room: float, turns: bool, now: float
+        self,
+        level: int,
+        members: Sequence[Member],
+        missing: Mapping[Pool, tuple[float, float]],
+        turns: bool,
+        now: float,
     ) -> None:
-        ordered = order(members)
-        before = sum(m.shift > GIVEN_UP for m in members)
-        gone = self.fewest(level, ordered, above, room, MARGIN, now)
-        if before > gone:
-            gone = min(before, max(gone, self.fewest(level, ordered, above, room, TURN, now)))
-        for place, m in enumerate(ordered):
-            shift = AWAY - 2.0 * max(-MOST, min(MOST, m.slack)) if place < gone else 0.0
+        """``missing``: of each pool what those above ask for there, and the room of this level."""
+        ordered, gone = order(members, self.cluster), set[Member]()
+        span = max(m.kind.span() for m in members)
+        horizons = [span / 2.0**rung for rung in range(RUNGS)]
+        for pool, there in missing.items():
+            theirs = [m for m in ordered if pool in m.sizes and m not in gone]
+            before = sum(m.shift > GIVEN_UP for m in theirs)
+            count = self.fewest(pool, level, theirs, there, horizons, MARGIN, now)
+            if before > count:
+                count = min(before, max(count, self.fewest(pool, level, theirs, there, horizons, TURN, now)))
+            self.pooled += pool is not self.cluster and count > 0
+            gone.update(theirs[:count])
+        for m in members:
+            shift = AWAY - 2.0 * max(-MOST, min(MOST, m.slack)) if m in gone else 0.0
             m.give_up(SHIFT * round(shift / SHIFT))
-        self.gave_up += gone > 0
-        if turns and gone < len(members):
+        self.gave_up += bool(gone)
+        if turns and len(gone) < len(members):
             self.set_patience(level, members)
 
     def set_patience(self, level: int, members: Sequence[Member]) -> None:
@@ -468,19 +590,25 @@ class Planner:
                 self.turns += 1
 
     def fewest(
-        self, level: int, ordered: Sequence[Member], above: float, room: float, reserve: float, now: float
+        self,
+        pool: Pool,
+        level: int,
+        ordered: Sequence[Member],
+        missing: tuple[float, float],
+        horizons: Sequence[float],
+        reserve: float,
+        now: float,
     ) -> int:
         """How many are given up, in this order, so that the budgets of the others pay at every horizon."""
-        span, gone = max(m.kind.span() for m in ordered), 0
-        for rung in range(RUNGS):
-            horizon = span / 2.0**rung
-            count = min(len(self.record), max(1, ceil(horizon / self.step))) if self.step > 0.0 else 0
-            base = [self.missing(level, sample) + above for sample in self.record[len(self.record) - count :]]
+        (above, room), gone = missing, 0
+        for horizon in horizons:
+            count = min(len(pool.record), max(1, ceil(horizon / self.step))) if self.step > 0.0 else 0
+            base = [self.missing(level, sample) + above for sample in pool.record[len(pool.record) - count :]]
             away = {m: m.away(horizon, reserve, now, self.config) for m in ordered}
             while gone < len(ordered):
                 # Equal ones in the order of their first rows, as sums depend on it.
                 kept = sorted(ordered[gone:], key=lambda m: (away[m], m.first.row))
-                if pays(base, self.step, horizon, above - room, [(away[m], m.size) for m in kept]):
+                if pays(base, self.step, horizon, above - room, [(away[m], m.sizes[pool]) for m in kept]):
                     break
                 gone += 1
         return gone
@@ -501,4 +629,4 @@ class Planner:
 
 
 def is_given_up(j: Instance) -> bool:
-    return Member(j, Kind(1.0, 0, 0.0, 0.0, None), 0.0).shift > GIVEN_UP
+    return Member(j, Kind(1.0, 0, 0.0, 0.0, None), {}).shift > GIVEN_UP

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from slacktide.config import preset
-from slacktide.model import Hosts, ServiceClass, Window
+from slacktide.model import NO_CONSTRAINT, Constraint, Hosts, ServiceClass, Term, Window
+from slacktide.model.constraint import Operator
 from slacktide.model.window import EPOCH
 from support.clusters import Cluster, HostEvent
 from support.small import FOREVER, Request, Several, machines, workload
@@ -71,6 +72,30 @@ def shortage(seed: int, services: int = 20, end: float = 600.0) -> Cluster:
         simulation={"end": end, "seed": seed, "epoch": EPOCH},
         qos={"alpha": float(pick(0.0, 0.5, 2.0, 5.0)), "startup": pick("restart", "always", "never")},
         scheduler={"watchdog": float(pick(5.0, 10.0, 17.5))},
+    )
+
+
+def in_pools(seed: int, services: int = 20, end: float = 600.0) -> Cluster:
+    """The same, where many can use some hosts only: those of a zone or of two, or those that have a third resource."""
+    one, random = shortage(seed, services, end), np.random.default_rng([seed, 0x9001])
+    zones = random.choice(["a", "b", "c"], len(one.hosts), p=[0.5, 0.3, 0.2]).tolist()
+    has = random.random(len(one.hosts)) < 0.4
+    wanted: tuple[tuple[Operator, str], ...] = (("==", "a"), ("==", "b"), ("/=", "b"))
+    terms = (NO_CONSTRAINT, *(Term((Constraint("zone", operator, zone),)) for operator, zone in wanted))
+    first = np.arange(len(one.workload))
+    if one.workload.request is not None and random.random() < 0.8:  # all instances of a request alike
+        first = np.unique(one.workload.request, return_index=True)[1][one.workload.request]
+    term = random.choice(len(terms), len(first), p=[0.4, 0.3, 0.1, 0.2])[first].astype(np.int32)
+    asks = np.where(random.random(len(first)) < float(random.choice([0.0, 0.3])), 1.0, 0.0)[first]
+    resources = (*one.hosts.resources, "accelerator")
+    demand = np.column_stack([one.workload.demand, asks])
+    capacity = np.column_stack([one.hosts.capacity, np.where(has, 2.0, 0.0)])
+    return replace(
+        one,
+        workload=replace(one.workload, term=term, terms=terms, demand=demand, resources=resources),
+        hosts=replace(
+            one.hosts, attributes=tuple({"zone": zone} for zone in zones), capacity=capacity, resources=resources
+        ),
     )
 
 

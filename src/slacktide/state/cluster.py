@@ -17,6 +17,7 @@ from slacktide.kernels.feasible import lendable
 from slacktide.kernels.feasible.free_index import AMOUNTS, NOWHERE
 from slacktide.kernels.feasible.own_numbers import ATTRIBUTE, NAMES
 from slacktide.kernels.place import offers
+from slacktide.kernels.plan.pools import MOST, NONE
 from slacktide.kernels.plan.record import SAMPLES
 from slacktide.kernels.policies.pieces import OF_CLASS, OF_INSTANCE, OF_STATE
 from slacktide.kernels.tables import log_records, schema
@@ -474,8 +475,10 @@ def shared_arrays(hosts: int, pairs: int, levels: int, resources: int, triage: b
 
 def plan_arrays(levels: int, planned: bool) -> dict[str, NDArray[Any]]:
     """The record of the shortage, nothing in it yet."""
-    places = (levels, SAMPLES) if planned else (0, SAMPLES)
-    return {"usable": np.zeros(places), "jobs_asked": np.zeros(places)}
+    pools = np.zeros(MOST if planned else 0, schema.POOL)
+    pools["kind"] = NONE
+    places = (len(pools) + 1, levels, SAMPLES) if planned else (0, 0, SAMPLES)
+    return {"usable": np.zeros(places), "jobs_asked": np.zeros(places), "pools": pools}
 
 
 def contest_arrays(hosts: int, nodes: int, levels: int, resources: int) -> dict[str, NDArray[Any]]:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.plan.pools import NONE
 from slacktide.kernels.tables import schema
 from slacktide.state.growth import Growing
 
@@ -40,6 +41,7 @@ def compact(growing: Growing) -> None:
     for spec, cls in zip(specs, old_kinds["cls"].tolist(), strict=True):
         growing.add_kind(spec, int(class_of[cls]))
     _point_instances(growing, used)
+    _point_pools(growing, used)
     _point_slots(growing, old_kinds, class_of)
     tb.control["failed"] = schema.NOBODY
     growing.tidied = len(used)
@@ -78,6 +80,13 @@ def _point_instances(growing: Growing, used: NDArray[np.int64]) -> None:
     for name in ("queue", "incoming"):
         entries = tb[name][: int(tb.control[name])]
         entries["kind"] = np.searchsorted(used, entries["kind"])
+
+
+def _point_pools(growing: Growing, used: NDArray[np.int64]) -> None:
+    """Kinds by which pools are known, by their new numbers; a pool whose kind is dropped is one no more."""
+    kinds = growing.tb["pools"]["kind"]
+    kept = np.isin(kinds, used)
+    kinds[kept], kinds[~kept] = np.searchsorted(used, kinds[kept]), NONE
 
 
 def _point_slots(growing: Growing, old_kinds: Any, class_of: NDArray[np.int64]) -> None:

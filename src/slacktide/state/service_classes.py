@@ -110,7 +110,7 @@ class ServiceClasses:
         for name in ("ended", "lived"):
             table[name][:known] = before[name][:known]
         self.tb.control["plan_at"] = self.tb.control["plan_soon_at"] = -np.inf
-        if len(self.tb["usable"]) not in (0, levels):
+        if self.tb["usable"].shape[1] not in (0, levels):
             self.tb.control["samples"], self.tb.control["step"] = 0, 0.0
             for name, array in cluster.plan_arrays(levels, True).items():
                 self.tb.put(name, array)

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.kernels.plan import members, record, sorting
+from slacktide.kernels.plan import members, pools, record, sorting
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
@@ -31,6 +31,11 @@ AWAY = 2.0**32
 """Seconds by which the metric of those given up is above that of others."""
 MOST = 2.0**29  # seconds of slack that count when these are told apart
 
+Numbers = NDArray[np.int64]
+Seconds = NDArray[np.float64]
+Several = tuple[Numbers, Numbers, Seconds, Seconds, Seconds, Numbers]
+"""Of members ``who`` they are, their classes, what they ask for, V, B, and their places in the order of giving up."""
+
 
 @leaf
 def rung(span: float, i: int) -> float:
@@ -39,12 +44,12 @@ def rung(span: float, i: int) -> float:
 
 
 @leaf
-def samples_of(tb: State, horizon: float) -> int:
-    """How many samples of the record lie in the last ``horizon`` seconds; O(1)."""
+def samples_of(tb: State, pool: int, horizon: float) -> int:
+    """How many samples of the record of a pool lie in the last ``horizon`` seconds; O(1)."""
     step = views.control(tb)["step"]
     if step <= 0.0:
         return whole(0)
-    return min(record.kept_samples(tb), max(whole(1), whole(np.ceil(horizon / step))))
+    return min(record.kept_samples(tb, pool), max(whole(1), whole(np.ceil(horizon / step))))
 
 
 @kernel
@@ -102,33 +107,97 @@ def shift_of(tb: State, who: int) -> float:
 
 
 @kernel
-def plan_level(tb: State, rows: NDArray[np.int64], level: int, above: float, room: float, turns: bool) -> None:
-    """Choose whom to give up of one level, and by how much an equal must be ahead there; O(members log members +
-    samples log samples)."""
+def plan_level(
+    tb: State,
+    rows: NDArray[np.int64],
+    level: int,
+    numbers: NDArray[np.int64],
+    above: NDArray[np.float64],
+    room: NDArray[np.float64],
+    turns: bool,
+) -> None:
+    """Choose whom to give up of one level, pool by pool (``numbers``), and by how much an equal must be ahead there;
+    O(pools * (members log members + samples log samples))."""
     count = len(rows)
-    who, cls_of, sizes = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count)
-    n = whole(find_members(tb, rows, level, who, cls_of, sizes))
+    who, cls_of, sizes = np.empty(count, np.int64), np.empty(count, np.int64), np.empty((len(numbers), count))
+    n = whole(find_members(tb, rows, level, numbers, who, cls_of, sizes))
     if n == 0:
         return
-    who, cls_of, sizes = who[:n], cls_of[:n], sizes[:n]
+    who, cls_of = who[:n], cls_of[:n]
     slack, budget, was = np.empty(n), np.empty(n), np.empty(n, np.int64)
-    before, span = whole(0), 0.0
+    span = 0.0
     for i in range(n):
         was[i] = weigh_member(tb, whole(who[i]), whole(cls_of[i]), i, slack, budget)
-        before += was[i]
         span = max(span, members.span_of(tb, whole(cls_of[i])))
-    place, ladder = order_of(sizes, slack, budget, was), np.empty(RUNGS)
+    place, ladder, gone = (
+        order_of(sizes[len(numbers) - 1, :n], slack, budget, was),
+        np.empty(RUNGS),
+        np.zeros(n, np.bool_),
+    )
     for i in range(RUNGS):
         ladder[i] = rung(span, whole(i))
-    gone = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.MARGIN)
-    if before > gone:
-        wary = fewest(tb, level, above, room, who, cls_of, sizes, slack, budget, place, ladder, members.TURN)
-        gone = min(before, max(gone, wary))
+    for k in range(len(numbers)):
+        pool = whole(numbers[k])
+        give_up(
+            tb, pool, level, above[pool], room[pool], who, cls_of, sizes[k, :n], slack, budget, was, place, ladder, gone
+        )
     for i in range(n):
-        settle_member(tb, whole(who[i]), whole(cls_of[i]), slack[i], place[i] < gone)
-    views.control(tb)["given_up"] += gone
-    if turns and gone < n:
+        settle_member(tb, whole(who[i]), whole(cls_of[i]), slack[i], gone[i])
+    views.control(tb)["given_up"] += gone.sum()
+    if turns and not gone.all():
         set_patience(tb, level, cls_of, budget)
+
+
+@kernel
+def give_up(
+    tb: State,
+    pool: int,
+    level: int,
+    above: float,
+    room: float,
+    who: NDArray[np.int64],
+    cls_of: NDArray[np.int64],
+    sizes: NDArray[np.float64],
+    slack: NDArray[np.float64],
+    budget: NDArray[np.float64],
+    was: NDArray[np.int64],
+    place: NDArray[np.int64],
+    ladder: NDArray[np.float64],
+    gone: NDArray[np.bool_],
+) -> None:
+    """Of those who are bound to a pool (they have a size there) and not ``gone``, add the fewest to these; O(members
+    log members + samples log samples)."""
+    chosen = np.empty(len(who), np.int64)
+    n, before = whole(0), whole(0)
+    for i in range(len(who)):
+        if sizes[i] >= 0.0 and not gone[i]:
+            chosen[n] = i
+            n += 1
+            before += was[i]
+    if n == 0:
+        return
+    chosen = chosen[:n]
+    among = places_among(place, chosen)
+    several = (who[chosen], cls_of[chosen], sizes[chosen], slack[chosen], budget[chosen], among)
+    count = fewest(tb, pool, level, above, room, several, ladder, members.MARGIN)
+    if before > count:
+        wary = fewest(tb, pool, level, above, room, several, ladder, members.TURN)
+        count = min(before, max(count, wary))
+    for i in range(n):
+        gone[chosen[i]] = among[i] < count
+
+
+@kernel
+def places_among(place: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The places of some of the members in the order of giving up, counted among these alone; O(n log n)."""
+    n = len(chosen)
+    keys, order, found = np.empty(n), np.empty(n, np.int64), np.empty(n, np.int64)
+    for i in range(n):
+        keys[i] = place[chosen[i]]
+    sorting.order_by(keys, whole(n), order, found)
+    for i in range(n):
+        found[order[i]] = i
+    return found
 
 
 @kernel
@@ -136,28 +205,36 @@ def find_members(
     tb: State,
     rows: NDArray[np.int64],
     level: int,
+    numbers: NDArray[np.int64],
     who: NDArray[np.int64],
     cls_of: NDArray[np.int64],
     sizes: NDArray[np.float64],
 ) -> int:
-    """The members of a level in the order of their first rows, and what they ask for; how many; O(rows + requests).
+    """The members of a level in the order of their first rows, and what they ask for in each pool, -inf where not all
+    of one is bound to it; how many; O(pools * (rows + requests + kinds * groups of hosts)).
 
     ``who``: the row of an instance, or -1 - q of request q.
     """
     unit, n = np.full(len(views.requests(tb)), -1, np.int64), whole(0)
+    bound = np.zeros((len(numbers), len(views.kinds(tb))), np.int64)
     for i in range(len(rows)):
-        kind = views.kinds(tb)[views.instances(tb)[rows[i]]["kind"]]
-        theirs, size = views.classes(tb)[kind["cls"]], record.size_of(tb, whole(kind["shape"]))
+        at = whole(views.instances(tb)[rows[i]]["kind"])
+        kind = views.kinds(tb)[at]
+        theirs = views.classes(tb)[kind["cls"]]
         if theirs["level"] != level or not theirs["planned"]:
             continue
-        q = whole(request_ledger.decider_of(tb, rows[i]))
+        q, m = whole(request_ledger.decider_of(tb, rows[i])), n
         if q >= 0 and unit[q] >= 0:
-            sizes[unit[q]] += size
-            continue
-        who[n], cls_of[n], sizes[n] = rows[i], kind["cls"], size
-        if q >= 0:
-            unit[q], who[n] = n, -1 - q
-        n += 1
+            m = whole(unit[q])
+        else:
+            who[n], cls_of[n], sizes[:, n] = rows[i], kind["cls"], 0.0
+            if q >= 0:
+                unit[q], who[n] = n, -1 - q
+            n += 1
+        for k in range(len(numbers)):
+            pool = whole(numbers[k])
+            is_bound = pools.is_bound(tb, pool, at, bound[k])
+            sizes[k, m] += record.size_in(tb, pool, whole(kind["shape"])) if is_bound else -np.inf
     return n
 
 
@@ -232,20 +309,17 @@ def order_of(
 @kernel
 def fewest(
     tb: State,
+    pool: int,
     level: int,
     above: float,
     room: float,
-    who: NDArray[np.int64],
-    cls_of: NDArray[np.int64],
-    sizes: NDArray[np.float64],
-    slack: NDArray[np.float64],
-    budget: NDArray[np.float64],
-    place: NDArray[np.int64],
+    several: Several,
     ladder: NDArray[np.float64],
     reserve: float,
 ) -> int:
-    """How many are given up, in their order, so that the budgets of the others pay at every horizon; O(members log
-    members + samples log samples)."""
+    """How many of ``several`` are given up, in their order, so that the budgets of the others pay at every horizon;
+    O(members log members + samples log samples)."""
+    who, cls_of, sizes, slack, budget, place = several
     n, now = len(sizes), views.control(tb)["now"]
     away, one = np.empty((len(ladder), n)), np.empty(len(ladder))
     for i in range(n):
@@ -262,8 +336,8 @@ def fewest(
     base, most = np.empty(record.SAMPLES), max(n, record.SAMPLES)
     by_away, order, scratch = np.empty(n, np.int64), np.empty(most, np.int64), np.empty(most, np.int64)
     for h in range(len(ladder)):
-        count = whole(samples_of(tb, ladder[h]))
-        record.curve_of(tb, level, count, base, order, scratch)
+        count = whole(samples_of(tb, pool, ladder[h]))
+        record.curve_of(tb, pool, level, count, base, order, scratch)
         for i in range(count):
             base[i] += above
         most_missing = max(above - room, base[0]) if count > 0 else above - room

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import free_index
-from slacktide.kernels.plan import giving_up, members, record
+from slacktide.kernels.plan import choosing, giving_up, members, pools, record
 from slacktide.kernels.qos import request_ledger, window_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, whole
@@ -87,10 +87,10 @@ def soonest(tb: State) -> float:
 
 @kernel
 def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
-    """Note of each class how many live, what they ask for and how old they are; O(rows)."""
+    """Note of each class how many live and how old they are; O(rows)."""
     classes, now = views.classes(tb), views.control(tb)["now"]
     for c in range(len(classes)):
-        classes[c]["alive"], classes[c]["age"], classes[c]["asked"], classes[c]["oldest"] = 0, 0.0, 0.0, 0.0
+        classes[c]["alive"], classes[c]["age"], classes[c]["oldest"] = 0, 0.0, 0.0
     for i in range(count):
         row = rows[i]
         kind = views.kinds(tb)[views.instances(tb)[row]["kind"]]
@@ -98,7 +98,6 @@ def take_census(tb: State, rows: NDArray[np.int64], count: int) -> None:
         theirs["alive"] += 1
         theirs["age"] += now - views.admission(tb)[row]
         theirs["oldest"] = max(theirs["oldest"], now - views.admission(tb)[row])
-        theirs["asked"] += record.size_of(tb, whole(kind["shape"]))
 
 
 @kernel
@@ -170,16 +169,6 @@ def choose_score(tb: State) -> None:
 
 
 @kernel
-def room_now(tb: State) -> float:
-    """What is there of the cluster: what is taken and what is free, as a share; O(hosts)."""
-    total = record.free_share(tb, np.zeros(len(views.groups(tb)), np.int64))
-    for h in range(len(views.hosts(tb))):
-        for i in range(views.hosts(tb)[h]["count"]):
-            total += record.size_of(tb, whole(views.slots(tb)[h, i]["shape"]))
-    return total
-
-
-@kernel
 def make(tb: State) -> None:
     """Make a plan, and let it be in force; O(members log members + levels samples log samples)."""
     control, was = views.control(tb), views.control(tb)["planned"]
@@ -198,7 +187,8 @@ def make(tb: State) -> None:
         return
     rows = members.by_row(found, count)
     keep_unplanned(tb, rows)
-    plan_levels(tb, rows, room_now(tb))
+    choosing.choose(tb, rows)
+    plan_levels(tb, rows)
     control["plan_soon_at"] = min(control["plan_at"], control["now"] + soonest(tb))
     put_in_force(tb)
 
@@ -222,22 +212,29 @@ def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
 
 
 @kernel
-def plan_levels(tb: State, rows: NDArray[np.int64], room: float) -> None:
-    """Plan level by level, the most important first; ``room`` is what there is of the cluster."""
-    classes, above, last = views.classes(tb), 0.0, whole(0)
+def plan_levels(tb: State, rows: NDArray[np.int64]) -> None:
+    """Plan level by level, the most important first."""
+    classes, last, levels = views.classes(tb), whole(0), whole(views.rules(tb)["levels"])
     for c in range(len(classes)):
         if classes[c]["planned"]:
             last = max(last, whole(classes[c]["level"]))
+    numbers = pools.by_size(tb)
+    above, total, room = np.zeros(pools.MOST + 1), np.zeros(pools.MOST + 1), np.zeros(pools.MOST + 1)
+    shape = whole(pools.MOST + 1), levels
+    rooms, asked, planned = np.zeros(shape), np.zeros(shape), np.zeros(shape)
+    for pool in numbers:
+        choosing.find_room(tb, whole(pool), rooms[pool])
+        choosing.count_asked(tb, rows, whole(pool), asked[pool], planned[pool])
     views.control(tb)["given_up"] = 0
-    for level in range(views.rules(tb)["levels"]):
-        asked = 0.0
-        for c in range(len(classes)):
-            if classes[c]["level"] <= level:
-                asked += classes[c]["asked"]
-        giving_up.plan_level(tb, rows, whole(level), above, room, asked > room or level == last)
-        for c in range(len(classes)):
-            if classes[c]["level"] == level and classes[c]["planned"]:
-                above += classes[c]["asked"]
+    for level in range(levels):
+        short = level == last
+        for pool in numbers:
+            room[pool] = rooms[pool, level]
+            total[pool] += asked[pool, level]
+            short = short or total[pool] > room[pool]
+        giving_up.plan_level(tb, rows, whole(level), numbers, above, room, short)
+        for pool in numbers:
+            above[pool] += planned[pool, level]
 
 
 @kernel

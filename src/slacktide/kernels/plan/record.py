@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.kernels.feasible import host_slots
-from slacktide.kernels.plan import sorting
+from slacktide.kernels.plan import pools, sorting
 from slacktide.kernels.qos import request_ledger
 from slacktide.kernels.queue import waiting_queue
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
@@ -51,18 +51,27 @@ def measure_cluster(tb: State) -> None:
             whole_cluster[r] += capacity[h, r]
 
 
+@leaf
+def size_in(tb: State, pool: int, shape: int) -> float:
+    """The same in a pool: where a resource is scarce that others do not need, of that one; O(resources)."""
+    r = views.pools(tb)[pool - 1]["resource"] if pool > 0 else pools.NONE
+    if r < 0:
+        return size_of(tb, shape)
+    return np.rint(views.demand(tb)[shape, r] / views.room(tb)[r] * EXACT) / EXACT
+
+
 @kernel
-def free_share(tb: State, closed: NDArray[np.int64]) -> float:
-    """What is free on hosts that are up and not of a ``closed`` group, as the least share of any resource that hosts
-    have; O(hosts * resources)."""
+def free_share(tb: State, pool: int, inside: NDArray[np.bool_], closed: NDArray[np.int64]) -> float:
+    """What is free on hosts of a pool (``inside``) that are up and not of a ``closed`` group, as the least share of any
+    resource that hosts have, or of that by which the pool is measured; O(hosts * resources)."""
     whole_cluster, free = views.room(tb), views.free(tb)
-    least = np.inf
+    least, only = np.inf, whole(views.pools(tb)[pool - 1]["resource"]) if pool > 0 else whole(pools.NONE)
     for r in range(free.shape[1]):
-        if whole_cluster[r] <= 0.0:
+        if whole_cluster[r] <= 0.0 or (only >= 0 and r != only):
             continue
         total = 0.0
         for h in range(free.shape[0]):
-            if not views.hosts(tb)[h]["down"] and not closed[views.hosts(tb)[h]["group"]]:
+            if inside[h] and not views.hosts(tb)[h]["down"] and not closed[views.hosts(tb)[h]["group"]]:
                 total += max(0, free[h, r])
         least = min(least, total / whole_cluster[r])
     return np.rint(least * EXACT) / EXACT if least < np.inf else 0.0
@@ -109,32 +118,48 @@ def has_just_come(tb: State, row: int) -> bool:
 
 
 @kernel
-def count_placed(tb: State, at: int, kept: NDArray[np.float64], given: NDArray[np.float64]) -> float:
-    """What instances on hosts take, in all, and by level of those who are kept and given up; of jobs into place ``at``
-    of the record; O(hosts + instances)."""
-    inside = 0.0
+def count_placed(
+    tb: State,
+    pool: int,
+    at: int,
+    inside: NDArray[np.bool_],
+    bound: NDArray[np.int64],
+    kept: NDArray[np.float64],
+    given: NDArray[np.float64],
+    others: NDArray[np.float64],
+) -> float:
+    """What instances on hosts of a pool (``inside``) take, in all, and by level of those who are kept and given up; of
+    ``others``, who are not bound to it; of jobs that are into place ``at`` of the record; O(hosts + instances)."""
+    total = 0.0
     for h in range(len(views.hosts(tb))):
+        if not inside[h]:
+            continue
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
-            theirs, size = views.classes(tb)[slot["cls"]], size_of(tb, whole(slot["shape"]))
-            inside += size
+            theirs, size = views.classes(tb)[slot["cls"]], size_in(tb, pool, whole(slot["shape"]))
+            total += size
             if is_given_up(tb, whole(slot["row"])):
                 given[theirs["level"]] += size
             else:
                 kept[theirs["level"]] += size
-            if theirs["job"]:
-                views.jobs_asked(tb)[theirs["level"], at] += size
-    return inside
+            if not pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), bound):
+                others[theirs["level"]] += size
+            elif theirs["job"]:
+                views.jobs_asked(tb)[pool, theirs["level"], at] += size
+    return total
 
 
 @kernel
-def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, bool]:
-    """The most important level of which a service waits that is kept, and whether any such or a job waits; O(queue).
+def count_waiting(
+    tb: State, pool: int, at: int, bound: NDArray[np.int64], closed: NDArray[np.int64]
+) -> tuple[int, bool]:
+    """The most important level of which a service waits that is kept, and whether any such or a job waits, of those who
+    are bound to a pool; O(queue).
 
     What jobs ask for is added to place ``at`` of the record. Where somebody waits who is given up, groups of hosts are
     ``closed`` that would do for none of these.
     """
-    control, jobs, known = views.control(tb), views.jobs_asked(tb), np.zeros(len(views.kinds(tb)), np.int64)
+    control, jobs, known = views.control(tb), views.jobs_asked(tb)[pool], np.zeros(len(views.kinds(tb)), np.int64)
     waits, somebody, given_up = whole(jobs.shape[0]), False, False
     for place in range(control["queue"] + control["incoming"]):
         entry = waiting_queue.entry_at(tb, whole(place))
@@ -142,10 +167,12 @@ def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, b
             continue
         if not is_helped_by_room(tb, whole(entry["kind"]), known):
             continue
+        if not pools.is_bound(tb, pool, whole(entry["kind"]), bound):
+            continue
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
         if theirs["job"]:
-            jobs[theirs["level"], at] += size_of(tb, whole(kind["shape"]))
+            jobs[theirs["level"], at] += size_in(tb, pool, whole(kind["shape"]))
         elif is_given_up(tb, whole(entry["row"])):
             if not given_up:
                 closed[:] = 1
@@ -160,22 +187,27 @@ def count_waiting(tb: State, at: int, closed: NDArray[np.int64]) -> tuple[int, b
 
 
 @kernel
-def take_sample(tb: State, at: int) -> None:
-    """Write how things stand into place ``at`` of the record; O(hosts + instances)."""
-    usable, jobs = views.usable(tb), views.jobs_asked(tb)
-    levels = usable.shape[0]
-    kept, given, closed = np.zeros(levels), np.zeros(levels), np.zeros(len(views.groups(tb)), np.int64)
+def take_sample(tb: State, pool: int, at: int) -> None:
+    """Write how things stand in a pool into place ``at`` of the record; O(hosts + instances).
+
+    Those of a level who could run elsewhere, too, make way for those who could not; the more important do not.
+    """
+    usable, jobs = views.usable(tb)[pool], views.jobs_asked(tb)[pool]
+    levels, inside, bound = usable.shape[0], pools.hosts_of(tb, pool), np.zeros(len(views.kinds(tb)), np.int64)
+    kept, given, others = np.zeros(levels), np.zeros(levels), np.zeros(levels)
+    closed = np.zeros(len(views.groups(tb)), np.int64)
     for level in range(levels):
         jobs[level, at] = 0.0
-    room = count_placed(tb, at, kept, given)
-    waits, somebody = count_waiting(tb, at, closed)
+    room = count_placed(tb, pool, at, inside, bound, kept, given, others)
+    waits, somebody = count_waiting(tb, pool, at, bound, closed)
     if not somebody:
-        room += free_share(tb, closed)
-    held = 0.0
+        room += free_share(tb, pool, inside, closed)
+    held = above = 0.0
     for level in range(levels):
         held += kept[level]
-        usable[level, at] = held if level >= waits else room
+        usable[level, at] = (held if level >= waits else room) - above
         held += given[level]
+        above += others[level]
         if level > 0:
             jobs[level, at] += jobs[level - 1, at]
 
@@ -215,9 +247,14 @@ def keep_every_other(samples: NDArray[np.float64], oldest: int) -> None:
 def thin_out(tb: State) -> None:
     """The record is full, and the longest window longer: keep every other sample; O(levels * samples)."""
     control, oldest = views.control(tb), whole(views.control(tb)["samples"] % SAMPLES)
-    for level in range(views.usable(tb).shape[0]):
-        keep_every_other(views.usable(tb)[level], oldest)
-        keep_every_other(views.jobs_asked(tb)[level], oldest)
+    for pool in range(pools.MOST + 1):
+        if not pools.is_used(tb, whole(pool)):
+            continue
+        for level in range(views.usable(tb).shape[1]):
+            keep_every_other(views.usable(tb)[pool, level], oldest)
+            keep_every_other(views.jobs_asked(tb)[pool, level], oldest)
+        if pool > 0:
+            views.pools(tb)[pool - 1]["since"] = SAMPLES // 2 - kept_samples(tb, whole(pool)) // 2
     control["samples"] = SAMPLES // 2
     control["step"] *= 2.0
 
@@ -238,13 +275,17 @@ def pass_time(tb: State, now: float) -> None:
     first = whole(-1)
     while control["sample_at"] < now:
         at = whole(control["samples"] % SAMPLES)
+        for pool in range(pools.MOST + 1):
+            if not pools.is_used(tb, whole(pool)):
+                continue
+            if first < 0:
+                take_sample(tb, whole(pool), at)
+                continue
+            for level in range(views.usable(tb).shape[1]):
+                views.usable(tb)[pool, level, at] = views.usable(tb)[pool, level, first]
+                views.jobs_asked(tb)[pool, level, at] = views.jobs_asked(tb)[pool, level, first]
         if first < 0:
-            take_sample(tb, at)
             first = at
-        else:
-            for level in range(views.usable(tb).shape[0]):
-                views.usable(tb)[level, at] = views.usable(tb)[level, first]
-                views.jobs_asked(tb)[level, at] = views.jobs_asked(tb)[level, first]
         control["samples"] += 1
         control["sample_at"] += control["step"]
         if control["samples"] == SAMPLES and control["step"] * SAMPLES < longest_window(tb):
@@ -253,22 +294,29 @@ def pass_time(tb: State, now: float) -> None:
 
 
 @leaf
-def kept_samples(tb: State) -> int:
-    """How many samples the record has; O(1)."""
-    return min(whole(views.control(tb)["samples"]), whole(SAMPLES))
+def kept_samples(tb: State, pool: int) -> int:
+    """How many samples the record of a pool has; O(1)."""
+    since = views.pools(tb)[pool - 1]["since"] if pool > 0 else 0
+    return min(whole(views.control(tb)["samples"] - since), whole(SAMPLES))
 
 
 @kernel
 def curve_of(
-    tb: State, level: int, count: int, out: NDArray[np.float64], order: NDArray[np.int64], scratch: NDArray[np.int64]
+    tb: State,
+    pool: int,
+    level: int,
+    count: int,
+    out: NDArray[np.float64],
+    order: NDArray[np.int64],
+    scratch: NDArray[np.int64],
 ) -> None:
-    """What was missing for jobs above ``level`` alone (negative: left for others) in the last ``count`` samples, the
-    largest first, into ``out``; O(samples log samples)."""
+    """What was missing in a pool for jobs above ``level`` alone (negative: left for others) in the last ``count``
+    samples, the largest first, into ``out``; O(samples log samples)."""
     end, missing = whole(views.control(tb)["samples"]), np.empty(count)
     for i in range(count):
         at = (end - count + i) % SAMPLES
-        above = views.jobs_asked(tb)[level - 1, at] if level > 0 else 0.0
-        missing[i] = views.usable(tb)[level, at] - above
+        above = views.jobs_asked(tb)[pool, level - 1, at] if level > 0 else 0.0
+        missing[i] = views.usable(tb)[pool, level, at] - above
     sorting.order_by(missing, count, order, scratch)
     for i in range(count):
         out[i] = -missing[order[i]]

@@ -131,7 +131,6 @@ CLASS = np.dtype(
         ("tier_lost", "i8"),  # the same: ``some_lost`` of a class of it
         ("ended", "i8"),  # instances of it that completed or were removed
         ("lived", "f8"),  # seconds from admission to end, of these in all
-        ("asked", "f8"),  # what its live instances ask for, as of the present plan (share of the cluster)
         ("alive", "i8"),  # how many these are
         ("age", "f8"),  # their ages in all, seconds
         ("oldest", "f8"),  # the largest of these
@@ -199,6 +198,17 @@ KIND = np.dtype(
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
         ("ahead", "i8"),  # entries that have not had their turn in it
         ("left", "i8"),  # it is out of the pass while ``control.returns`` is this (:mod:`..memo.hopeless_kinds`)
+    ],
+    align=True,
+)
+
+# Hosts that are all that some can use, where these ask for more than there is (:mod:`..plan.pools`).
+POOL = np.dtype(
+    [
+        ("kind", "i8"),  # one that can use these hosts only, or -1: there is no such pool
+        ("resource", "i8"),  # by which everything there is measured, or -1: by whatever it asks for the most of
+        ("short_at", "f8"),  # the last plan that found too little there
+        ("since", "i8"),  # samples before its first
     ],
     align=True,
 )

@@ -1,0 +1,146 @@
+"""Which pools a plan looks at beside the whole cluster (:mod:`.pools`): what is there, and what is asked for there."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.plan import pools, record
+from slacktide.kernels.runtime.compiling import kernel, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import State
+
+
+@kernel
+def find_room(tb: State, pool: int, room: NDArray[np.float64]) -> None:
+    """What there is of a pool for each level: what is taken and what is free, as a share, without what those of more
+    important levels take who are not bound to it; O(hosts + instances + kinds * groups of hosts)."""
+    inside, bound, others = pools.hosts_of(tb, pool), np.zeros(len(views.kinds(tb)), np.int64), np.zeros(len(room))
+    total = record.free_share(tb, pool, inside, np.zeros(len(views.groups(tb)), np.int64))
+    for h in range(len(views.hosts(tb))):
+        if not inside[h]:
+            continue
+        for i in range(views.hosts(tb)[h]["count"]):
+            slot = views.slots(tb)[h, i]
+            size = record.size_in(tb, pool, whole(slot["shape"]))
+            total += size
+            if not pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), bound):
+                others[views.classes(tb)[slot["cls"]]["level"]] += size
+    for level in range(len(room)):
+        room[level] = total
+        total -= others[level]
+
+
+@kernel
+def count_asked(
+    tb: State, rows: NDArray[np.int64], pool: int, asked: NDArray[np.float64], planned: NDArray[np.float64]
+) -> None:
+    """What those who are bound to a pool ask for, by level, and of these those of classes that are planned for;
+    O(rows + kinds * groups of hosts)."""
+    bound = np.zeros(len(views.kinds(tb)), np.int64)
+    for row in rows:
+        kind = whole(views.instances(tb)[row]["kind"])
+        if pools.is_bound(tb, pool, kind, bound):
+            theirs = views.classes(tb)[views.kinds(tb)[kind]["cls"]]
+            size = record.size_in(tb, pool, whole(views.kinds(tb)[kind]["shape"]))
+            asked[theirs["level"]] += size
+            if theirs["planned"]:
+                planned[theirs["level"]] += size
+
+
+@kernel
+def is_short(tb: State, pool: int, number: NDArray[np.int64]) -> bool:
+    """Whether more is asked for in a pool than is there; ``number`` is how many live of each kind; O(hosts + instances
+    + kinds * groups of hosts)."""
+    levels = whole(views.rules(tb)["levels"])
+    bound, asked, room = np.zeros(len(number), np.int64), np.zeros(levels), np.zeros(levels)
+    for kind in range(len(number)):
+        if number[kind] > 0 and pools.is_bound(tb, pool, whole(kind), bound):
+            about = views.kinds(tb)[kind]
+            level = views.classes(tb)[about["cls"]]["level"]
+            asked[level] += number[kind] * record.size_in(tb, pool, whole(about["shape"]))
+    find_room(tb, pool, room)
+    total = 0.0
+    for level in range(levels):
+        total += asked[level]
+        if total > room[level]:
+            return True
+    return False
+
+
+@kernel
+def pool_of(tb: State, kind: int) -> int:
+    """The pool of exactly the hosts that a kind can use, or NONE; O(groups of hosts)."""
+    for pool in range(1, pools.MOST + 1):
+        other = whole(views.pools(tb)[pool - 1]["kind"])
+        if other != pools.NONE and have_same_hosts(tb, kind, other):
+            return whole(pool)
+    return whole(pools.NONE)
+
+
+@kernel
+def have_same_hosts(tb: State, kind: int, other: int) -> bool:
+    """Whether two kinds can use the same hosts; O(groups of hosts)."""
+    return not pools.reaches_beyond(tb, kind, other) and not pools.reaches_beyond(tb, other, kind)
+
+
+@kernel
+def review(tb: State, number: NDArray[np.int64]) -> None:
+    """Of the pools that there are those stay to which somebody is bound, and that were short within the longest
+    window."""
+    now, longest = views.control(tb)["now"], record.longest_window(tb)
+    for pool in range(1, pools.MOST + 1):
+        about = views.pools(tb)[pool - 1]
+        if about["kind"] == pools.NONE:
+            continue
+        for kind in range(len(number)):  # as a rollout brings another kind for the one that is gone
+            if number[about["kind"]] == 0 and number[kind] > 0 and have_same_hosts(tb, whole(kind), about["kind"]):
+                about["kind"] = kind
+        if is_short(tb, whole(pool), number):
+            about["short_at"] = now
+        if number[about["kind"]] == 0 or now - about["short_at"] > longest:
+            about["kind"] = pools.NONE
+
+
+@kernel
+def choose(tb: State, rows: NDArray[np.int64]) -> None:
+    """Look at further pools, as far as there are places, where more is asked for than there is; O(candidates * (hosts +
+    instances + kinds * groups of hosts))."""
+    number, kinds = np.zeros(len(views.kinds(tb)), np.int64), views.kinds(tb)
+    for row in rows:
+        number[views.instances(tb)[row]["kind"]] += 1
+    review(tb, number)
+    tried, count, seen = np.empty(pools.CANDIDATES, np.int64), whole(0), np.zeros(len(number), np.bool_)
+    for row in rows:
+        kind = views.instances(tb)[row]["kind"]
+        if seen[kind] or not views.classes(tb)[kinds[kind]["cls"]]["planned"]:
+            continue
+        seen[kind], known = True, False
+        for i in range(count):
+            other = kinds[tried[i]]
+            known = known or (other["term"] == kinds[kind]["term"] and other["shape"] == kinds[kind]["shape"])
+        if known:
+            continue
+        if count == pools.CANDIDATES:
+            return
+        tried[count] = kind
+        count += 1
+        if pools.is_everywhere(tb, whole(kind)) or pool_of(tb, whole(kind)) != pools.NONE:
+            continue
+        if not try_pool(tb, whole(kind), number):
+            return
+
+
+@kernel
+def try_pool(tb: State, kind: int, number: NDArray[np.int64]) -> bool:
+    """Look at the hosts that a kind can use from now on, where they are short; whether there was a place for them."""
+    for pool in range(1, pools.MOST + 1):
+        about = views.pools(tb)[pool - 1]
+        if about["kind"] != pools.NONE:
+            continue
+        about["kind"], about["resource"] = kind, pools.scarce_resource(tb, kind)
+        about["short_at"], about["since"] = views.control(tb)["now"], views.control(tb)["samples"]
+        if not is_short(tb, whole(pool), number):
+            about["kind"] = pools.NONE
+        return True
+    return False

@@ -1,0 +1,103 @@
+"""Pools: hosts that are all that some services can use, where those services ask for more than these have.
+
+A zone, nodes with an accelerator, the few nodes that are large enough: room elsewhere does not help whoever can only
+run there, and nobody who runs elsewhere can lend to them. So the plan asks of every pool what it asks of the whole
+cluster, of those who are *bound* to it: whom no host outside could take. Pool 0 is the whole cluster.
+
+A pool is known by a kind that can run there only. It is looked at from the first plan that finds it short, until it has
+not been short for the longest window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.kernels.feasible import host_slots
+from slacktide.kernels.runtime.compiling import kernel, leaf, whole
+from slacktide.kernels.tables import views
+from slacktide.kernels.tables.schema import State
+
+MOST = 8
+"""Pools that are looked at beside the whole cluster: those that came first."""
+CANDIDATES = 64
+"""Demands with their constraints of which a plan asks whether their hosts are short: the first in the workload."""
+NONE = -1
+
+
+@leaf
+def is_used(tb: State, pool: int) -> bool:
+    """Whether there is a pool of this number; O(1)."""
+    return pool == 0 or views.pools(tb)[pool - 1]["kind"] != NONE
+
+
+@kernel
+def reaches_beyond(tb: State, kind: int, other: int) -> bool:
+    """Whether a host that could take one of ``kind``, were it empty, could take none of ``other``; O(groups of hosts *
+    resources)."""
+    for g in range(len(views.groups(tb))):
+        h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
+        if host_slots.holds_alone(tb, h, kind) and not host_slots.holds_alone(tb, h, other):
+            return True
+    return False
+
+
+@kernel
+def is_bound(tb: State, pool: int, kind: int, known: NDArray[np.int64]) -> bool:
+    """Whether no host outside a pool could take one of a kind; ``known`` is what was found, by kind, zeros at first."""
+    if pool == 0:
+        return True
+    if known[kind] == 0:
+        known[kind] = -1 if reaches_beyond(tb, kind, whole(views.pools(tb)[pool - 1]["kind"])) else 1
+    return known[kind] > 0
+
+
+@kernel
+def hosts_of(tb: State, pool: int) -> NDArray[np.bool_]:
+    """Which hosts are of a pool, shape (hosts,); O(hosts * resources)."""
+    inside = np.ones(len(views.hosts(tb)), np.bool_)
+    if pool > 0:
+        for h in range(len(inside)):
+            inside[h] = host_slots.holds_alone(tb, whole(h), whole(views.pools(tb)[pool - 1]["kind"]))
+    return inside
+
+
+@kernel
+def is_everywhere(tb: State, kind: int) -> bool:
+    """Whether every host that has anything could take one of a kind, were it empty; O(groups of hosts * resources)."""
+    for g in range(len(views.groups(tb))):
+        h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
+        if views.capacity(tb)[h].any() and not host_slots.holds_alone(tb, h, kind):
+            return False
+    return True
+
+
+@kernel
+def scarce_resource(tb: State, kind: int) -> int:
+    """The first resource that a kind asks for and that some hosts have none of, or NONE: what those ask for who do not
+    need it is no room for those who do; O(hosts * resources)."""
+    demand, capacity = views.demand(tb), views.capacity(tb)
+    for r in range(capacity.shape[1]):
+        if demand[views.kinds(tb)[kind]["shape"], r] <= 0:
+            continue
+        for h in range(capacity.shape[0]):
+            if capacity[h, r] <= 0 and capacity[h].any():
+                return whole(r)
+    return whole(NONE)
+
+
+@kernel
+def by_size(tb: State) -> NDArray[np.int64]:
+    """The numbers of the pools that there are, those of the fewest hosts first, the whole cluster last; O(hosts)."""
+    numbers, sizes, count = np.zeros(MOST + 1, np.int64), np.zeros(MOST + 1, np.int64), whole(0)
+    for pool in range(MOST, -1, -1):
+        if not is_used(tb, whole(pool)):
+            continue
+        size = hosts_of(tb, whole(pool)).sum() if pool > 0 else 2**62
+        at = count
+        while at > 0 and sizes[at - 1] > size:
+            numbers[at], sizes[at] = numbers[at - 1], sizes[at - 1]
+            at -= 1
+        numbers[at], sizes[at] = pool, size
+        count += 1
+    return numbers[:count]
