@@ -174,11 +174,19 @@ def zone(hours: float = 6, bronze: float = 160, away: int = 20, first: int = 15,
 
 
 def pinned(
-    part: float = 0.5, bronze: float = 230, hours: float = 0, uneven: float = 0.0, seed: int = 0, window: str = "30d"
+    part: float = 0.5,
+    bronze: float = 230,
+    hours: float = 0,
+    uneven: float = 0.0,
+    last: float = 0.0,
+    seed: int = 0,
+    window: str = "30d",
 ) -> Input:
     """A mix in three zones, where so large a ``part`` of the services may run in one of them only, more of these in the
-    first (``uneven=1``: all), and where that one is away for so many hours on two days."""
+    first (``uneven=1``: all), and where that one is away for so many hours on two days; or load that grows to ``last``.
+    """
     one = zone(hours, bronze, window=window) if hours else mix(bronze, window=window)
+    one = growth(last=last, seed=seed, window=window) if last else one
     draw, workload = np.random.default_rng(seed), one.workload
     shares = (1 - uneven) / len(ZONES) + uneven * (np.arange(len(ZONES)) == 0)
     own = draw.choice(np.arange(1, len(ZONES) + 1), len(workload), p=shares)

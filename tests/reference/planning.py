@@ -619,7 +619,10 @@ class Planner:
         return (asked[level - 1] if level > 0 else 0.0) - usable[level]
 
     def tell(self) -> None:
-        """What is in force for each instance."""
+        """What is in force for each instance and host."""
+        scarce = [pool.hosts for pool in self.places if pool is not None and self.in_force]
+        for number, host in enumerate(self.hosts):
+            host.scarce = any(number in hosts for hosts in scarce)
         for j in self.instances:
             kind = self.kind(j)
             j.margin = FAR if kind.planned or kind.behind else kind.margin

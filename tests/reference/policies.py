@@ -13,7 +13,7 @@ from reference.costs import COSTS, Victim, lateness
 from reference.groups import in_company, one_by_one, those_on, whole_of
 from reference.limits import permits
 from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
-from reference.scores import SCORES, left_over
+from reference.scores import SCARCE, SCORES, left_over
 from reference.state import Host, Instance
 from slacktide.config import Config
 from slacktide.errors import ConfigError
@@ -219,7 +219,7 @@ class Pass:
             raise ConfigError(f"policy.score: found {self.config.policy.score!r}, expected one of {list(SCORES)}")
         x = left_over(free[self.cpu], j.demand[self.cpu], host.capacity[self.cpu])
         y = left_over(free[self.memory], j.demand[self.memory], host.capacity[self.memory])
-        return SCORES[name](x, y)
+        return SCORES[name](x, y) - (SCARCE if name == "packed" and host.scarce else 0.0)
 
     def cost(self, victims: Sequence[Instance]) -> tuple[float, ...]:
         name = self.config.policy.cost

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 Score = Callable[[float, float], float]
 
+SCARCE = 2**40
+"""By so much a host of a pool scores less by ``packed``."""
 MOST = 2**44
 """16 hosts, in units of 2^-40: what is more, be it demanded or lacking, is as much."""
 

@@ -298,6 +298,8 @@ class Host:
     foreign: dict[str, int] = field(default_factory=dict)
     """How many of these carry a mark."""
     up: bool = True
+    scarce: bool = False
+    """It is of a pool for which somebody is planned."""
     changes: int = 0
     instances: list[Instance] = field(default_factory=list)
     known: Known | None = None

@@ -99,7 +99,7 @@ def allocation_score(tb: State, h: int, shape: int) -> int:
         return score_by_user(tb, h, shape)
     x = fraction(cpu, views.scale(tb)[h, 0]) - fraction(views.demand(tb)[shape, 0], views.scale(tb)[h, 0])
     y = fraction(memory, views.scale(tb)[h, 1]) - fraction(views.demand(tb)[shape, 1], views.scale(tb)[h, 1])
-    return min(first_part(score, x, y), second_part(score, x, y))
+    return min(first_part(score, x, y), second_part(score, x, y)) - views.hosts(tb)[h]["scarce"]
 
 
 @leaf
@@ -143,8 +143,8 @@ def update(tb: State, h: int) -> None:
         score = views.rules(tb)["score"]
         x = fraction(max(views.free(tb)[h, 0], 0), views.scale(tb)[h, 0])
         y = fraction(max(views.free(tb)[h, 1], 0), views.scale(tb)[h, 1])
-        tree[root + node, A] = first_part(score, x, y)
-        tree[root + node, B] = second_part(score, x, y)
+        tree[root + node, A] = first_part(score, x, y) - host["scarce"]
+        tree[root + node, B] = second_part(score, x, y) - host["scarce"]
         tree[root + node, TIE_A] = host["tie"]
         tree[root + node, TIE_B] = host["tie"]
         tree[root + node, BOTH] = min(x, y)

@@ -143,17 +143,18 @@ def score_offer(tb: State, node: int, number: int, h: int) -> None:
     Who demands nothing of an overcommitted resource finds more of it than others do (:func:`.free_index.short_of`).
     """
     offer, score, free = views.offers(tb)[node, number], views.rules(tb)["score"], views.free(tb)[h]
+    less = views.hosts(tb)[h]["scarce"]
     x = fraction(offer[ROOM], views.scale(tb)[h, 0])
     y = fraction(offer[ROOM + 1], views.scale(tb)[h, 1])
-    offer[PART_A], offer[PART_B] = first_part(score, x, y), second_part(score, x, y)
+    offer[PART_A], offer[PART_B] = first_part(score, x, y) - less, second_part(score, x, y) - less
     if free[0] >= 0 and free[1] >= 0:
         return
     more_x = fraction(offer[ROOM] - min(free[0], 0), views.scale(tb)[h, 0])
     more_y = fraction(offer[ROOM + 1] - min(free[1], 0), views.scale(tb)[h, 1])
     for one in range(1, 4):
         x_there, y_there = more_x if one & 1 else x, more_y if one & 2 else y
-        offer[PART_A] = max(offer[PART_A], first_part(score, x_there, y_there))
-        offer[PART_B] = max(offer[PART_B], second_part(score, x_there, y_there))
+        offer[PART_A] = max(offer[PART_A], first_part(score, x_there, y_there) - less)
+        offer[PART_B] = max(offer[PART_B], second_part(score, x_there, y_there) - less)
 
 
 @kernel

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from slacktide.kernels.builtin import PACKED
 from slacktide.kernels.feasible import free_index
 from slacktide.kernels.plan import choosing, giving_up, members, pools, record
 from slacktide.kernels.qos import request_ledger, window_ledger
@@ -29,6 +30,8 @@ FAR = 2.0**34
 """A margin, or a patience, that no metric reaches."""
 BEHIND = 2.0**31
 """Seconds by which the metric of jobs is above that of the services of their level that are kept."""
+SCARCE = 2**40
+"""By so much a host of a pool scores less: more than any two hosts differ by."""
 PLANS = 720  # at least in each window
 PARTS = 4.0  # of a turn
 SOONEST = 32  # of the time since anybody came: no plan sooner after another than a part of it
@@ -169,6 +172,21 @@ def choose_score(tb: State) -> None:
 
 
 @kernel
+def mark_scarce(tb: State) -> None:
+    """Where hosts are compared by how full they are, those of pools come last: whoever can run elsewhere leaves them to
+    those who cannot; O(pools * hosts), and O(log hosts) for each that changes."""
+    scarce = np.zeros(len(views.hosts(tb)), np.int64)
+    if views.control(tb)["planned"] and views.rules(tb)["score"] == PACKED:
+        for pool in range(1, pools.MOST + 1):
+            if pools.is_used(tb, whole(pool)):
+                scarce[pools.hosts_of(tb, whole(pool))] = SCARCE
+    for h in range(len(scarce)):
+        if views.hosts(tb)[h]["scarce"] != scarce[h]:
+            views.hosts(tb)[h]["scarce"] = scarce[h]
+            free_index.update(tb, whole(h))
+
+
+@kernel
 def make(tb: State) -> None:
     """Make a plan, and let it be in force; O(members log members + levels samples log samples)."""
     control, was = views.control(tb), views.control(tb)["planned"]
@@ -242,6 +260,7 @@ def put_in_force(tb: State) -> None:
     """Let slots, queue and memories know of the plan; O(instances + hosts + queue log queue)."""
     control = views.control(tb)
     choose_score(tb)
+    mark_scarce(tb)
     for h in range(len(views.hosts(tb))):
         views.hosts(tb)[h]["sorted_until"] = -np.inf
         views.ceilings(tb)[h]["peak"] = np.inf

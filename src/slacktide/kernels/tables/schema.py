@@ -76,6 +76,7 @@ HOST = np.dtype(
         ("down", "i8"),
         ("failures", "i8"),  # how often it went down
         ("came", "f8"),  # since when it is known, s
+        ("scarce", "i8"),  # so much less it scores, as others need it more (:mod:`..plan.pools`)
         ("shared", "i8"),  # instances on it that a request's ledger decides for
         ("fell", "i8"),  # the last look before which a metric on it changed from elsewhere
     ],
