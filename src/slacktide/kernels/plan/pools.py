@@ -34,10 +34,13 @@ def is_used(tb: State, pool: int) -> bool:
 @kernel
 def reaches_beyond(tb: State, kind: int, other: int) -> bool:
     """Whether a host that could take one of ``kind``, were it empty, could take none of ``other``; O(groups of hosts *
-    resources)."""
-    for g in range(len(views.groups(tb))):
+    resources), and often O(resources): a group that ``kind`` could use before comes first."""
+    count, begin = len(views.groups(tb)), views.kinds(tb)[kind]["usable"]
+    for i in range(count):
+        g = (begin + i) % count
         h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
         if host_slots.holds_alone(tb, h, kind) and not host_slots.holds_alone(tb, h, other):
+            views.kinds(tb)[kind]["usable"] = g
             return True
     return False
 
