@@ -42,9 +42,12 @@ def signature(name: str, function: Any, *, method: bool = False) -> str:
 
 
 def told(of: Any) -> str:
-    """A docstring without the marks of reStructuredText, and without a type that the signature gives already."""
+    """A docstring without the marks of reStructuredText, without a type that the signature gives already, and without
+    errors: the page says of which kinds they are.
+    """
     text = inspect.getdoc(of) or ""
     text = re.sub(r":\w+:`[~.]?(?:slacktide\.)?([^`]+)`", r"\1", text)
+    text = re.sub(r"\n\nRaises\n-+\n[^\n]+(\n(?! *\n)[^\n]+)*", "", text)
     text = re.sub(r"\n\nReturns\n-+\n[^\n]+(\n    Itself\.)?(?=\n\n|$)", "", text)
     return re.sub(r"^(\w+)\n-{4,}$", r"\1:", text.replace("``", ""), flags=re.MULTILINE)
 
