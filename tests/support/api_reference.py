@@ -31,7 +31,8 @@ def signature(name: str, function: Any, *, method: bool = False) -> str:
         if one.kind is one.KEYWORD_ONLY and not starred:
             texts.append("*")
             starred = True
-        stars = "**" if one.kind is one.VAR_KEYWORD else ""
+        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        starred = starred or stars == "*"
         default = "" if one.default is one.empty else f"={one.default!r}"
         texts.append(f"{stars}{one.name}{default}")
         if one.kind is one.POSITIONAL_ONLY:
