@@ -31,7 +31,7 @@ def signature(name: str, function: Any, *, method: bool = False) -> str:
         if one.kind is one.KEYWORD_ONLY and not starred:
             texts.append("*")
             starred = True
-        stars = {one.VAR_POSITIONAL: "*", one.VAR_KEYWORD: "**"}.get(one.kind, "")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
         starred = starred or stars == "*"
         default = "" if one.default is one.empty else f"={one.default!r}"
         texts.append(f"{stars}{one.name}{default}")
