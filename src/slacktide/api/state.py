@@ -26,7 +26,8 @@ class State:
         Seconds of simulated time.
     requests : polars.DataFrame
         A row per instance that was admitted: id, class, state, host, since, delivered, metric (slack less
-        ``qos.alpha``: below 0 it can afford no further start, though it may keep its promise if it runs on), preemptions.
+        ``qos.alpha``: below 0 it can afford no further start, though it may keep its promise if it runs on),
+        preemptions.
     hosts : polars.DataFrame
         A row per host: name, up, instances, and of each resource what it has and what is free.
     """
