@@ -72,8 +72,8 @@ A class may say over which time its availability is promised ([which one](window
 ```yaml
 classes:
   - {name: gold, slo: 0.999, rank: 1, window: {rolling: 30d}}   # the last 30 days, at any instant
-  - {name: silver, slo: 0.99, rank: 2, window: {calendar: 1M, time_zone: Europe/Berlin}}
-  - {name: bronze, slo: 0.9, rank: 3, window: lifetime}         # as without window
+  - {name: silver, slo: 0.95, rank: 2, window: {calendar: 1M, time_zone: Europe/Berlin}}
+  - {name: bronze, slo: 0.5, rank: 3, window: lifetime}         # as without window
 ```
 
 | of `window` | default | allowed | meaning |
