@@ -48,7 +48,7 @@ def told(of: Any) -> str:
     """
     text = inspect.getdoc(of) or ""
     text = re.sub(r":\w+:`[~.]?(?:slacktide\.)?([^`]+)`", r"\1", text)
-    text = re.sub(r"\n\nRaises\n-+\n[^\n]+(\n(?! *\n)[^\n]+)*", "", text)
+    text = re.sub(r"\n\n(?:Raises|Warns)\n-+\n[^\n]+(\n(?! *\n)[^\n]+)*", "", text)
     text = re.sub(r"\n\nReturns\n-+\n[^\n]+(\n    Itself\.)?(?=\n\n|$)", "", text)
     return re.sub(r"^(\w+)\n-{4,}$", r"\1:", text.replace("``", ""), flags=re.MULTILINE)
 
