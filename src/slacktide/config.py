@@ -47,19 +47,19 @@ class PolicySettings:
     preempt_when: Literal["needed", "better"] = "needed"
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: Seconds = 60.0
-    """By so much slack a swap between equals below their margins must pay."""
+    """How much slack a swap between equals below their margins must gain."""
     overload: Literal["share", "triage", "plan"] = "plan"
     """Where capacity does not suffice (docs/overload.md): spread what lacks over all (``share``, the papers), or give
     some promises up, in each pass (``triage``) or, for services, planned ahead (``plan``). The latter two need both
     orders to be ``importance``."""
     savable: Seconds = 40.0
-    """``triage``: slack may be so far below 0 while the promise can still be kept."""
+    """``triage``: how far below 0 slack may be while the promise counts as one that can still be kept."""
     overload_patience: Seconds = 400.0
-    """``triage``: from so far above its margin on, or ``patience`` where that is more, an instance gives its place to
-    an equal that is lost."""
+    """``triage``: how far above its margin (at least ``patience``) an instance gives its place to an equal that is
+    lost."""
     recovery: Seconds = 3600.0
-    """``triage``: a class recovers if it makes up for ``savable`` within so long. In others the lost may take the place
-    of anybody less important."""
+    """``triage``: within what time a class must make up for ``savable`` to count as one that recovers. In others the
+    lost may take the place of anybody less important."""
     floor: Share = 0.05
     """``triage``: below this share of its promise one that is given up is served all the same, in a class that
     recovers; 0: some may get nothing."""
@@ -89,7 +89,7 @@ class PolicySettings:
     added_overhead: Annotated[float, Meta(ge=-1, le=1)] = 0.0
     """Added to the overhead limit of every class (``EXTRA_OVERHEAD`` of the thesis's simulator)."""
     min_running: Seconds = 0.0
-    """For so long after its start an instance is not preempted."""
+    """How long after its start an instance is not preempted."""
     queue_limit: Count = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
     gang: bool = False
@@ -147,7 +147,7 @@ class SchedulerSettings:
     """When passes happen."""
 
     watchdog: Instant = 10.0
-    """While somebody waits, a pass so long after the previous one at the latest."""
+    """The longest time between two passes while somebody waits."""
     crossings: bool = False
     """A pass as well when the slack of somebody who waits meets its margin (docs/semantics.md). On a cluster on, but
     for the papers' settings."""
@@ -207,7 +207,7 @@ class OptimizeSettings:
     shared_evaluations: bool = True
     """Within a pass, requests of equal demand and class share their host evaluations."""
     equivalence_tolerance: Seconds = 0.0
-    """Equal requests whose metrics are so near count as one."""
+    """How near the metrics of equal requests must be to count as one."""
     relaxed_randomization: SomeShare = 1.0
     """Stop looking once this share of hosts proved feasible, in random order; below 1 only with ``shared_evaluations``
     false and ``equivalence_tolerance`` 0."""
@@ -235,8 +235,8 @@ class KubeSettings:
     bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
     """Bindings and evictions under way at once. Lower it where the API server answers 429."""
     pass_budget: Annotated[float, Meta(ge=0, le=LARGEST, extra={"written": "duration"})] = 0.005
-    """After so much of a pass leases, bindings and HTTP have their turn. Raise it where passes over thousands of pods
-    are to end sooner."""
+    """How long a pass runs before leases, bindings and HTTP have their turn. Raise it where passes over thousands of
+    pods are to end sooner."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit. Set it where events of all components share a small etcd."""
     ledger_qps: SomeAmount = 100.0
@@ -250,38 +250,36 @@ class KubeSettings:
     lease_name: Text = "slacktide"
     """Its name. Change it where a namespace has several of these schedulers."""
     lease_duration: Annotated[float, Meta(ge=3, le=LARGEST, extra={"written": "duration"})] = 15.0
-    """After so long others take a lease that is not renewed. Raise it where leaders change because the API server is
-    slow."""
+    """How long a lease holds that is not renewed. Raise it where leaders change because the API server is slow."""
     backoff_first: SomeAmount = 1.0
     """Seconds a pod waits after its first failed binding or eviction, doubled with each (``podInitialBackoffSeconds``).
     Raise it where webhooks or quotas refuse many bindings."""
     backoff_longest: SomeAmount = 10.0
     """Seconds that it waits at most (``podMaxBackoffSeconds``)."""
     victim_patience: Seconds = 30.0
-    """What victims may take beyond their grace period before a nomination is withdrawn. Raise it where kubelets are
+    """How long beyond their grace period victims may take before a nomination is withdrawn. Raise it where kubelets are
     slow to unmount volumes."""
     resize_patience: Seconds | None = 60.0
-    """A pod is moved when its resize was Deferred or Infeasible for so long; ``None``: never."""
+    """How long a resize is Deferred or Infeasible before its pod is moved; ``None``: it never is."""
     disruption_budgets: Literal["hard", "last-resort", "best-effort"] = "hard"
     """A used-up PodDisruptionBudget protects its pods from everybody (``hard``), from all but critical pods of the
     system and classes with ``beforeBudgets`` that find no other room (``last-resort``), or from nobody. The latter two
     need the right to delete pods (docs/kubernetes.md)."""
     vacancy: Seconds = 60.0
-    """After so long an instance that nobody replaced counts no more, where its controller's wish is not known. Raise it
-    for operators that replace pods slowly."""
+    """How long an instance without a pod counts, where its controller's wish is not known. Raise it for operators that
+    replace pods slowly."""
     startup_allowance: Seconds = 300.0
-    """So long after its containers' start a pod must be ready the first time, else it is the workload's doing
+    """How long containers may run before the pod is ready the first time; more is the workload's doing
     (docs/causes.md). Raise it where applications start slowly."""
     learn_startup: bool = True
     """Measure how long the pods of each workload take to start, for its alpha (docs/metric.md). Turn it off to compare
     with a simulation that has one ``qos.alpha``."""
     creation_allowance: Seconds = 600.0
-    """Within so long a node should start a pod's containers (images, volumes, network), else it is the workload's
-    doing; a node is kept for as long for a pod whose volumes are being made. Raise it where registries or provisioners
-    are slow."""
+    """How long a node may take to start a pod's containers (images, volumes, network), or a provisioner to make its
+    volumes; more is the workload's doing. Raise it where registries or provisioners are slow."""
     ledger_memory: Seconds = 2_592_000.0
-    """For so long (30 days), and at least the longest window of any class, the ledger of a deleted workload is kept for
-    one of its name. Lower it where many short-lived workloads have names of their own."""
+    """How long (30 days), at least the longest window of any class, the ledger of a deleted workload is kept for one of
+    its name. Lower it where many short-lived workloads have names of their own."""
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
     """Ledgers of deleted workloads kept in each namespace, the latest. Raise it where more come and go under the same
     names."""
