@@ -27,7 +27,7 @@ STYLE = """<style>
     .first { stroke: #6cb6ff } .second { stroke: #ff9c6b } .third { stroke: #7fce85 } }
 </style>"""
 LEFT, WIDTH, TOP, HEIGHT = 90, 470, 60, 190
-CLASSES = ({"name": "gold", "slo": 0.6, "rank": 1}, {"name": "bronze", "slo": 0.3, "rank": 2})
+CLASSES = ({"name": "front", "slo": 0.6, "rank": 1}, {"name": "reports", "slo": 0.3, "rank": 2})
 MOVES = ("placed", "preempted")
 END = 3600.0
 OUTAGES = ((12.0, 4.0), (27.0, 3.0), (46.0, 5.0))
@@ -81,10 +81,10 @@ class Drawing:
 
 def events(folder: Path) -> list[dict[str, Any]]:
     """What happened in a run of two requests that each want the only host."""
-    (folder / "workload.csv").write_text("id,admission,duration,cpu,memory,class\n1,0,,1,1,bronze\n2,600,,1,1,gold\n")
+    (folder / "workload.csv").write_text("id,admission,duration,cpu,memory,class\n1,0,,1,1,reports\n2,600,,1,1,front\n")
     (folder / "hosts.csv").write_text("id,name,cpu,memory\n1,host,1,1\n")
     (folder / "classes.yaml").write_text(json.dumps({"classes": CLASSES}))
-    files = ["workload.csv", "hosts.csv", "--config", "classes.yaml"]
+    files = ["workload.csv", "hosts.csv", "--config", "classes.yaml", "--set", "policy.overload=triage"]
     words = ["-m", "slacktide", "simulate", *files, "--end", "3600", "--events", "--out", "results"]
     subprocess.run([sys.executable, *words], cwd=folder, check=True, stdout=subprocess.DEVNULL)
     return [one for one in pq.read_table(folder / "results" / "events.parquet").to_pylist() if one["event"] in MOVES]
@@ -107,7 +107,7 @@ def slack() -> str:
     with tempfile.TemporaryDirectory() as folder:
         happened = events(Path(folder))
     drawing.axes([0, 10, 20, 30, 40, 50, 60], [0, 10, 20, 30], "minutes", "slack, minutes")
-    named = ((1, "bronze", 0.0, "first"), (2, "gold", 600.0, "second"))
+    named = ((1, "reports", 0.0, "first"), (2, "front", 600.0, "second"))
     for number, (request, name, begun, style) in enumerate(named):
         starts = [one["time"] for one in happened if one["request"] == request and one["event"] == "placed"]
         ends = [one["time"] for one in happened if one["request"] == request and one["event"] == "preempted"]

@@ -116,13 +116,11 @@ def version() -> str:
     """The version, the commit, and whether what is measured differs from it."""
     commit = said("rev-parse", "--short", "HEAD")
     changed = said("status", "--porcelain", "--", "src", "bench")
-    return f"slacktide {slacktide.__version__}" + (
-        f", commit {commit}{' with changes' if changed else ''}" if commit else ""
-    )
+    return slacktide.__version__ + (f", commit {commit}{' with changes' if changed else ''}" if commit else "")
 
 
 def machine() -> str:
-    """Processors, memory, system."""
+    """Processors, memory, Python."""
     model = platform.machine()
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
@@ -132,7 +130,7 @@ def machine() -> str:
     memory = ""
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = f", {os.sysconf('SC_PHYS_PAGES') * os.sysconf('SC_PAGE_SIZE') / 2**30:.0f} GiB"
-    return f"{os.cpu_count()} processors ({model}){memory}, {platform.system()}, Python {platform.python_version()}"
+    return f"{os.cpu_count()} processors ({model}){memory}, Python {platform.python_version()}"
 
 
 def busy() -> float | None:
@@ -145,8 +143,10 @@ def busy() -> float | None:
     return (user + nice + system + interrupts + soft) / os.sysconf("SC_CLK_TCK")
 
 
-def run(command: list[str]) -> tuple[str, str]:
-    """What a program printed, and how long it took; raises where it fails or prints no table and no figure."""
+def run(command: list[str]) -> tuple[str, str, str]:
+    """What a program printed, how long it took, and what other programs used of the processors meanwhile; raises where
+    it fails or prints no table and no figure.
+    """
     begun, all_before, own_before = time.perf_counter(), busy(), children()
     words = [sys.executable, *command[1:]]
     done = subprocess.run(words, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True)
@@ -155,8 +155,8 @@ def run(command: list[str]) -> tuple[str, str]:
         raise ValueError("it printed no table")
     others = ""
     if all_before is not None and all_after is not None:
-        others = f", while other programs used {max(all_after - all_before - own, 0.0) / seconds:.2f} processors"
-    return done.stdout.strip(), f"{seconds:,.0f} s{others}"
+        others = f", others used {max(all_after - all_before - own, 0.0) / seconds:.2f} processors"
+    return done.stdout.strip(), f"{seconds:,.0f} s", others
 
 
 def put(name: str, text: str, page: Path) -> None:
@@ -174,9 +174,9 @@ def measured(table: Table, small: bool, folder: str, page: Path, state: str) -> 
     command = table.command(small, folder)
     print(f"{table.name}: {shlex.join(command)} ...", file=sys.stderr, flush=True)
     day = f"{datetime.datetime.now(datetime.UTC):%Y-%m-%d}"
-    text, took = run(command)
-    put(table.name, text if table.exact else f"*{state}; {day}, {took}.*\n\n{text}", page)
-    print(f"{table.name}: {took}", file=sys.stderr, flush=True)
+    text, took, others = run(command)
+    put(table.name, text if table.exact else f"*{state}; {day}{others}.*\n\n{text}", page)
+    print(f"{table.name}: {took}{others}", file=sys.stderr, flush=True)
 
 
 def arguments() -> argparse.Namespace:

@@ -41,62 +41,59 @@ class PolicySettings:
     """How decisions are taken. Defaults: the recommended settings."""
 
     name: Text = "qos-driven"
-    """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``. ``delay-aware``,
-    ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, ``least-requested``: in order of admission, without preemption, by the
-    score of that name."""
+    """``qos-driven``, ``priority``, ``hybrid``, an entry point's name, or ``file.py:Class``; or a score
+    (``delay-aware``, ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, ``least-requested``): in order of admission, without
+    preemption, by it."""
     preempt_when: Literal["needed", "better"] = "needed"
     """``better``: preempt whoever has the larger metric (the papers); ``needed``: only for one below its margin."""
     patience: Seconds = 60.0
-    """Seconds of slack by which a swap between equally important violators must pay."""
+    """How much slack a swap between equals below their margins must gain."""
     overload: Literal["share", "triage", "plan"] = "plan"
-    """Where capacity does not suffice, what lacks is spread over all (``share``, the papers), or some promises are
-    given up so that the others are kept: in each pass (``triage``), or, for services, planned ahead (``plan``)
-    (docs/overload.md). The latter two need both orders to be ``importance``."""
+    """Where capacity does not suffice (docs/overload.md): spread what lacks over all (``share``, the papers), or give
+    some promises up, in each pass (``triage``) or, for services, planned ahead (``plan``). The latter two need both
+    orders to be ``importance``."""
     savable: Seconds = 40.0
-    """``triage``: seconds by which slack may be negative while the promise can still be kept."""
+    """``triage``: how far below 0 slack may be while the promise counts as one that can still be kept."""
     overload_patience: Seconds = 400.0
-    """``triage``: seconds above its margin from which on an instance gives its place to an equal that is lost. To one
-    that can still be kept, and to a lost one that is more important, it does so from ``patience`` on; ``patience``
-    where that is more."""
+    """``triage``: how far above its margin (at least ``patience``) an instance gives its place to an equal that is
+    lost."""
     recovery: Seconds = 3600.0
-    """``triage``: a class recovers if it makes up for ``savable`` seconds within so many. In one that does not, the
+    """``triage``: within what time a class must make up for ``savable`` to count as one that recovers. In others the
     lost may take the place of anybody less important."""
     floor: Share = 0.05
-    """``triage``: share of its promise below which one that is given up is served all the same, in a class that
+    """``triage``: below this share of its promise one that is given up is served all the same, in a class that
     recovers; 0: some may get nothing."""
     queue_order: Literal["importance", "metric"] = "importance"
-    """Who is served first. ``importance``: those below their margin, the most important first, then the others by
-    slack. ``metric``: all by slack."""
+    """Who is served first: those below their margin, the most important first, then the others by slack
+    (``importance``), or all by slack (``metric``)."""
     victim_order: Literal["importance", "metric"] = "importance"
-    """Who goes first: ``importance`` mirrors the queue's order (as the published simulator's log does), ``metric`` is
-    by decreasing metric alone (as the papers say)."""
+    """Who goes first: ``importance`` mirrors the queue's order (as the published simulator's log), ``metric`` is by
+    decreasing metric (as the papers say)."""
     victims: Literal["same-pass", "next-pass"] = "same-pass"
     """``same-pass``: victims may take free capacity at the end of the pass that preempted them."""
     reprieve: bool = True
-    """Of the victims chosen on a host those stay without whom there is room as well, the last chosen asked first, as in
-    kube-scheduler."""
+    """Victims stay without whom there is room as well, the last chosen asked first, as in kube-scheduler."""
     score: Text = "default"
-    """Allocation score: ``default`` (``balanced``, but priority's is ``mean``, as kube-scheduler's is, and
-    ``packed`` while a plan is in force), ``least-requested``, ``balanced``, ``mean``, ``packed``, ``delay-aware``,
-    ``elastic-fog``, ``tsra``, ``nas``, ``kcss``, an entry point's name, or ``file.py:function``."""
+    """Allocation score: ``default`` (``balanced``; ``mean`` for priority; ``packed`` while a plan is in force),
+    ``least-requested``, ``balanced``, ``mean``, ``packed``, ``delay-aware``, ``elastic-fog``, ``tsra``, ``nas``,
+    ``kcss``, an entry point's name, or ``file.py:function``."""
     cost: Text = "fewest-victims"
-    """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (the policy's own: qos-driven's is
-    ``slack``, priority's ``fewest-victims``), or as for ``score``."""
+    """Preemption cost: ``fewest-victims``, ``slack`` (the papers'), ``default`` (qos-driven's is ``slack``, priority's
+    ``fewest-victims``), or as for ``score``."""
     overhead_scope: Literal["same-or-more-important", "same-class", "all", "none"] = "same-or-more-important"
-    """Victims to which the overhead limit applies, seen from the one that preempts. (Farias's thesis; da Silva et al.
-    2020 say ``same-class``.)"""
+    """Victims to which the overhead limit applies, seen from the one that preempts (da Silva et al. 2020:
+    ``same-class``)."""
     overhead_limit: Share | None = None
-    """Largest preemption overhead C at which an instance may still be preempted by its peers (equation 8), of classes
-    that name none; ``None``: 1 - slo (the papers)."""
+    """Largest preemption overhead at which an instance may be preempted by its peers, of classes that name none;
+    ``None``: 1 - slo (the papers)."""
     added_overhead: Annotated[float, Meta(ge=-1, le=1)] = 0.0
-    """Added to the overhead limit of every class, kept within 0 and 1 (``EXTRA_OVERHEAD`` of the thesis's
-    simulator)."""
+    """Added to the overhead limit of every class (``EXTRA_OVERHEAD`` of the thesis's simulator)."""
     min_running: Seconds = 0.0
-    """Seconds from its start during which an instance is not preempted."""
+    """How long after its start an instance is not preempted."""
     queue_limit: Count = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
     gang: bool = False
-    """Start the waiting instances of a concurrent request only when all of them can start in this pass."""
+    """Start the waiting instances of a concurrent request all in one pass or not at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,29 +101,29 @@ class QosSettings:
     """The metric (docs/metric.md)."""
 
     alpha: Seconds = 22.37107
-    """Expected maximum allocation time, seconds, of classes and workloads that say nothing of it (the published
-    simulator's). Set it to the longest start you expect."""
+    """The longest start that you expect, of classes and workloads that say nothing of it (default: the published
+    simulator's)."""
     margin: Seconds | None = None
-    """Safety margin phi of every class, seconds; ``None`` keeps each class's own."""
+    """Safety margin phi of every class; ``None``: each class's own."""
     startup: Accounting = "restart"
     """Accounting of start-up time that decisions use; results carry all three."""
 
 
 @dataclass(frozen=True, slots=True)
 class DelaySettings:
-    """Delay-aware placement. Defaults: for tens of instances a host (docs/edge-cluster.md);
-    the preset ``published`` has the paper's."""
+    """Delay-aware placement. Defaults: for tens of instances a host (docs/edge-cluster.md); the preset ``published``
+    has the paper's."""
 
     alpha: Share = 0.5
     """Weight of the processing delay against the network delay, 0 to 1 (equation 3)."""
     phi: SomeShare = 0.5
-    """Share of a host's residual amount that one instance is granted at most (equation 9)."""
+    """Largest share of a host's residual amount that one instance is granted (equation 9)."""
     tolerance: Seconds = 0.001
-    """Seconds (lambda, equation 17): hosts whose delay is at most so much above the least are as good."""
+    """Lambda (equation 17): hosts whose delay is at most so much above the least are as good."""
     context_switch: Seconds = 2e-6
-    """Seconds (beta_cs, equation 18) that a host which serves somebody already costs."""
+    """Beta_cs (equation 18): what a host costs that serves somebody already."""
     competition: Seconds = 0.0
-    """Seconds (beta_rc, equation 18), doubled with each further instance on the host."""
+    """Beta_rc (equation 18), doubled with each further instance on the host."""
     grants: bool = False
     """Score ``delay-aware``: take what is granted from a host (equations 14 to 16), not only what is demanded."""
     processing: Work = 1.0
@@ -135,14 +132,14 @@ class DelaySettings:
     """What a unit of data is of resource ``network`` times a second (equation 10)."""
     memory_per_cpu: Amount = 0.0
     """Memory that is worth one CPU where residuals are compared (algorithm 2, line 17), in the files' units, live in
-    GiB. 0: as much as there is of it in all."""
+    GiB; 0: as all hosts have."""
     fetching: Amount = 0.001
     """Weight of the time to fetch an image, paid once, against delays of every exchange with a user."""
     keep_images: bool = True
     """An image that an instance needed is present on its host from then on."""
     network: Text | None = None
-    """A file of hosts' and users' places, their distances, and images (docs/formats.md). ``None``: in the simulator
-    everybody is at one place; live, NodeLatencies say it."""
+    """A file of places, distances and images (docs/formats.md); ``None``: all at one place, live as NodeLatencies
+    say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,12 +147,12 @@ class SchedulerSettings:
     """When passes happen."""
 
     watchdog: Instant = 10.0
-    """A pass at the latest so many seconds after the previous one while somebody waits."""
+    """The longest time between two passes while somebody waits."""
     crossings: bool = False
-    """A pass as well when the slack of somebody who waits meets its margin (docs/semantics.md). On a cluster it is on,
-    but for the papers' settings."""
+    """A pass as well when the slack of somebody who waits meets its margin (docs/semantics.md). On a cluster on, but
+    for the papers' settings."""
     triggers: Text | None = None
-    """Simulator: a file of seconds at which passes happen, and at no other, to repeat those of a live run."""
+    """Simulator: a file of the only seconds at which passes happen, to repeat a live run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +172,7 @@ class FailureSettings:
     given."""
 
     file: Text | None = None
-    """A CSV file of failures, drains and repairs, of what hosts have, and of who else is there (docs/formats.md)."""
+    """A CSV file of host events (docs/formats.md)."""
     uptime: Text | None = None
     """How long a host is up before it fails; ``None``: none fails but by the file."""
     downtime: Text = "constant:600"
@@ -193,13 +190,11 @@ class SimulationSettings:
     epoch: Text = EPOCH
     """The instant of second 0, as RFC 3339 has it, for calendar windows and times of day and week."""
     ignore: Literal["nothing", "constraints"] = "nothing"
-    """``constraints``: as if no request had conditions on hosts, anti-affinity, or rules about neighbours
-    (``CHECK_CONSTRAINTS_FLAG`` of the authors' simulator)."""
+    """``constraints``: as if no request had conditions on hosts, anti-affinity, or rules about neighbours."""
     preempted_work: Literal["by-kind", "kept", "lost"] = "by-kind"
-    """What a stopped instance had done: ``by-kind`` keeps it for services and loses it for batch requests, ``kept`` and
-    ``lost`` hold for all."""
+    """What a stopped instance had done is kept, or lost; ``by-kind``: kept for services, lost for batch requests."""
     recreation: Seconds = 0.0
-    """Seconds from an eviction to the arrival of the next incarnation."""
+    """From an eviction to the arrival of the next incarnation."""
     grace: Text = "constant:1"
     """Share of its grace period that a preempted instance takes: a distribution, or a file of measured shares.
     Decisions reckon with the whole."""
@@ -212,10 +207,10 @@ class OptimizeSettings:
     shared_evaluations: bool = True
     """Within a pass, requests of equal demand and class share their host evaluations."""
     equivalence_tolerance: Seconds = 0.0
-    """Seconds of metric within which equal requests count as one."""
+    """How near the metrics of equal requests must be to count as one."""
     relaxed_randomization: SomeShare = 1.0
-    """Stop looking once this fraction of hosts proved feasible, in random order; below 1 it is refused unless
-    ``shared_evaluations`` is false and ``equivalence_tolerance`` 0."""
+    """Stop looking once this share of hosts proved feasible, in random order; below 1 only with ``shared_evaluations``
+    false and ``equivalence_tolerance`` 0."""
     queue_pruning: bool = False
     """After a failure skip later requests that ask for at least as much."""
 
@@ -229,20 +224,19 @@ class KubeSettings:
     all_nodes: bool = False
     """Take every node, where no other scheduler preempts."""
     node_label: str = "node-restriction.kubernetes.io/slacktide=true"
-    """Nodes with this label (``KEY=VALUE`` or ``KEY``) are managed. Change it where node pools have a label already."""
+    """Take nodes with this label (``KEY=VALUE`` or ``KEY``). Change it where node pools have a label already."""
     node_taint: str = ""
-    """So are nodes with a taint of this key. A kubelet can give itself one when it registers. Empty: none."""
+    """Also take nodes with a taint of this key, which a kubelet can give itself; empty: none."""
     qps: Amount = 0.0
     """Requests a second to the API server, leases and events apart; 0: no limit. Set it where the API server is
     small."""
     burst: Annotated[int, Meta(ge=1, le=2**31)] = 100
     """Requests beyond ``qps`` that may go out at once; set it with that."""
     bindings: Annotated[int, Meta(ge=1, le=4096)] = 64
-    """Bindings and evictions under way at once. Lower it where the API server answers 429, raise it where it is far
-    away."""
+    """Bindings and evictions under way at once. Lower it where the API server answers 429."""
     pass_budget: Annotated[float, Meta(ge=0, le=LARGEST, extra={"written": "duration"})] = 0.005
-    """Seconds of a pass after which leases, bindings and HTTP have their turn. Raise it where passes over thousands of
-    pods are to end sooner. 0, after each part, is for tests."""
+    """How long a pass runs before leases, bindings and HTTP have their turn. Raise it where passes over thousands of
+    pods are to end sooner."""
     event_qps: Amount = 0.0
     """Events written a second; 0: no limit. Set it where events of all components share a small etcd."""
     ledger_qps: SomeAmount = 100.0
@@ -256,76 +250,70 @@ class KubeSettings:
     lease_name: Text = "slacktide"
     """Its name. Change it where a namespace has several of these schedulers."""
     lease_duration: Annotated[float, Meta(ge=3, le=LARGEST, extra={"written": "duration"})] = 15.0
-    """Seconds after which others take a lease that is not renewed. Raise it where leaders change because the API server
-    is slow."""
+    """How long a lease holds that is not renewed. Raise it where leaders change because the API server is slow."""
     backoff_first: SomeAmount = 1.0
-    """Seconds a pod waits after its first failed binding or eviction, doubled with each (kube-scheduler:
-    ``podInitialBackoffSeconds``). Raise it where webhooks or quotas refuse many bindings."""
+    """Seconds a pod waits after its first failed binding or eviction, doubled with each (``podInitialBackoffSeconds``).
+    Raise it where webhooks or quotas refuse many bindings."""
     backoff_longest: SomeAmount = 10.0
-    """Seconds that it waits at most (kube-scheduler: ``podMaxBackoffSeconds``)."""
+    """Seconds that it waits at most (``podMaxBackoffSeconds``)."""
     victim_patience: Seconds = 30.0
-    """Seconds beyond their grace period that victims may take to terminate, before a nomination is withdrawn. Raise it
-    where kubelets are slow to unmount volumes."""
+    """How long beyond their grace period victims may take before a nomination is withdrawn. Raise it where kubelets are
+    slow to unmount volumes."""
     resize_patience: Seconds | None = 60.0
-    """Seconds for which a pod's resize may be Deferred or Infeasible before the pod is moved; ``None``: it never is,
-    where workloads bear no restart."""
+    """How long a resize is Deferred or Infeasible before its pod is moved; ``None``: it never is."""
     disruption_budgets: Literal["hard", "last-resort", "best-effort"] = "hard"
-    """A used-up PodDisruptionBudget protects its pods from everybody (``hard``), or not from critical pods of the
-    system and classes with ``beforeBudgets`` that find no other room (``last-resort``), or from nobody. Pods that it
-    forbids to evict are then deleted, which needs a right (docs/kubernetes.md)."""
+    """A used-up PodDisruptionBudget protects its pods from everybody (``hard``), from all but critical pods of the
+    system and classes with ``beforeBudgets`` that find no other room (``last-resort``), or from nobody. The latter two
+    need the right to delete pods (docs/kubernetes.md)."""
     vacancy: Seconds = 60.0
-    """Seconds after which an instance that nobody replaced counts no more, where its controller's wish is not known.
-    Raise it for operators that replace pods slowly."""
+    """How long an instance without a pod counts, where its controller's wish is not known. Raise it for operators that
+    replace pods slowly."""
     startup_allowance: Seconds = 300.0
-    """Seconds from the start of its containers until a pod must be ready the first time; what is longer is the
-    workload's doing (docs/causes.md). Raise it where applications start slowly."""
+    """How long containers may run before the pod is ready the first time; more is the workload's doing
+    (docs/causes.md). Raise it where applications start slowly."""
     learn_startup: bool = True
-    """Measure how long the pods of each workload take to be ready, and hold back that where it is more than its class
-    does (docs/metric.md). Turn it off to compare with a simulation that has one ``qos.alpha``."""
+    """Measure how long the pods of each workload take to start, for its alpha (docs/metric.md). Turn it off to compare
+    with a simulation that has one ``qos.alpha``."""
     creation_allowance: Seconds = 600.0
-    """Seconds within which a node should start a pod's containers (images, volumes, network); what is longer is the
-    workload's doing. For as long a node is kept for a pod whose volumes are being made. Raise it where registries or
-    provisioners are slow."""
+    """How long a node may take to start a pod's containers (images, volumes, network), or a provisioner to make its
+    volumes; more is the workload's doing. Raise it where registries or provisioners are slow."""
     ledger_memory: Seconds = 2_592_000.0
-    """Seconds for which the ledger of a deleted workload is kept for one of the same namespace, kind and name (30
-    days), at least the longest window of any class. Lower it where many short-lived workloads have names of their
-    own."""
+    """How long (30 days), at least the longest window of any class, the ledger of a deleted workload is kept for one of
+    its name. Lower it where many short-lived workloads have names of their own."""
     ledger_memories: Annotated[int, Meta(ge=0, le=1_000_000)] = 1000
-    """So many ledgers of deleted workloads are kept in each namespace, the latest. Raise it where more come and go
-    under the same names."""
+    """Ledgers of deleted workloads kept in each namespace, the latest. Raise it where more come and go under the same
+    names."""
     metrics_workloads: Annotated[int, Meta(ge=0, le=1_000_000)] = 2000
-    """So many workloads have metrics of their own; where there are more, each namespace has its share. Lower it to what
-    your Prometheus bears."""
+    """Workloads that have metrics of their own; of more, each namespace has its share. Lower it to what your Prometheus
+    bears."""
     priority_classes: str | None = None
-    """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``, where templates should not
-    change."""
+    """Service classes of pods that name none, by PriorityClass: ``PRIORITY=CLASS,...``."""
     critical_namespaces: str | None = "kube-system"
-    """Namespaces, separated by commas (``*``: all), whose pods of system-cluster-critical and system-node-critical that
-    name no class go before every promise; ``None``: in none (docs/kubernetes.md)."""
+    """Namespaces (``*``: all) whose pods of system-cluster-critical and system-node-critical that name no class go
+    before every promise (docs/kubernetes.md)."""
     preempt_system_pods: bool = False
-    """Whether static pods, pods of DaemonSets and system-critical pods may be preempted like any other. Turn it on
-    where DaemonSets that may be missed for a while fill nodes."""
+    """Preempt static pods, pods of DaemonSets and system-critical pods like any other. Turn it on where DaemonSets that
+    may be missed for a while fill nodes."""
     daemon_sets: Literal["system", "services"] = "system"
-    """``services``: a DaemonSet is a service of as many instances as nodes that are to have one, and its pods are
-    preempted like others (Farias's thesis, 7.2.2). ``system``: its pods are never preempted."""
+    """``services``: a DaemonSet is a service of as many instances as nodes that are to have one, its pods preempted
+    like others. ``system``: they never are."""
     added_affinity: str | None = None
-    """Node affinity, as JSON, that is added to that of all its pods (kube-scheduler: ``addedAffinity``)."""
+    """Node affinity, as JSON, that is added to that of all its pods (``addedAffinity``)."""
     default_spread: str | None = None
-    """Topology spread of pods that ask for none, over those of the same services and ReplicaSet or StatefulSet: JSON of
-    constraints without selectors, or ``system`` for kube-scheduler's (``ScheduleAnyway``, 3 by hostname, 5 by zone).
-    Not set: ``system`` where ``scheduler_name`` is ``default-scheduler``, else none; empty: none."""
+    """Topology spread of pods that ask for none: JSON of constraints without selectors, or ``system`` for
+    kube-scheduler's (docs/kubernetes.md). Not set: ``system`` where ``scheduler_name`` is ``default-scheduler``, else
+    none; empty: none."""
     profiles: str | None = None
-    """Further scheduler names whose pods it schedules, as JSON: a list of ``schedulerName``, each with an
-    ``addedAffinity`` and a ``defaultSpread`` of its own (kube-scheduler: ``profiles``)."""
+    """Further scheduler names, as JSON: a list of ``schedulerName``, each with an ``addedAffinity`` and a
+    ``defaultSpread`` of its own."""
     site_label: str = "topology.kubernetes.io/zone"
-    """Label of nodes that names their place, for scores that ask where users are; nodes without it, or all where this
-    is empty, are places of their own. Of more than 1,000 places no round-trip times are used."""
+    """Label of nodes that names their place; nodes without it, or all where this is empty, are places of their own. Of
+    more than 1,000 places no round-trip times are used."""
     network_resource: str = "slacktide.io/network"
-    """Extended resource that is bandwidth, in Mbit/s, for these scores. Change it where nodes offer it under another
-    name."""
+    """Extended resource that is bandwidth, in Mbit/s."""
     latency_stale: SomeAmount = 900.0
-    """Seconds after its latest measurement from which on a NodeLatency counts no more. Raise it with the agents'
-    heartbeat (docs/netprobe.md)."""
+    """Seconds after its latest measurement a NodeLatency counts no more. Raise it with the agents' heartbeat
+    (docs/netprobe.md)."""
     access_url: Text | None = None
     """Prometheus to ask where users log in of workloads that do not say it (docs/netprobe.md)."""
     access_query: Text | None = None

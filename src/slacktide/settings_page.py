@@ -53,9 +53,8 @@ A value comes from the preset, then from the file given with `--config` (YAML, T
 `--set SECTION.KEY=VALUE`; the last one wins. What is unknown or out of range is refused, with the nearest right name.
 Presets are `recommended` (the default), `published` (the papers'), and `published-tuned`: the papers' with the [best
 overhead limit](validation.md#a-tuned-baseline) that we found (`policy.overhead_limit` = @LIMIT@). The `manifest.json`
-of earlier results is a settings file, too. A *duration* is seconds, from 0 to 8,589,934,592 where nothing else is said,
-or such as `10m`, `1h30m` and `2d` (units w, d, h, m, s, the longest first); shares are numbers, or per cent such as
-`90%`.
+of results is a settings file, too. A *duration* is seconds, up to 8,589,934,592, or such as `10m`, `1h30m` and `2d`
+(units w, d, h, m, s, the longest first); a share is a number, or such as `90%`.
 
 ```yaml
 policy:
@@ -68,21 +67,21 @@ classes:              # replaces all three default classes
   - {name: batch, slo: 0.6, rank: 2, margin: 20, overhead_limit: 0.5, tiers: [{boundary: 0.99, bonus: 0.1}]}
 ```
 
-A class may say over which time its availability is promised ([semantics.md](semantics.md#windows)):
+A class may say over which time its availability is promised ([which one](windows.md)):
 
 ```yaml
 classes:
   - {name: gold, slo: 0.999, rank: 1, window: {rolling: 30d}}   # the last 30 days, at any instant
-  - {name: silver, slo: 0.99, rank: 2, window: {calendar: 1M, time_zone: Europe/Berlin}}
-  - {name: bronze, slo: 0.9, rank: 3, window: lifetime}         # as without window
+  - {name: silver, slo: 0.95, rank: 2, window: {calendar: 1M, time_zone: Europe/Berlin}}
+  - {name: bronze, slo: 0.5, rank: 3, window: lifetime}         # as without window
 ```
 
 | of `window` | default | allowed | meaning |
 |---|---|---|---|
 | `rolling` | | a duration from 1m to 400d | the window is the last so many seconds |
 | `calendar` | | a number of d, w, M, Q or Y, such as `1M` | windows follow one another |
-| `budget` | `whole` | `whole`, `accrued` | what may be lost: a share of the whole window from its first second on, or \
-of as much of the window as the request has lived |
+| `budget` | `whole` | `whole`, `accrued` | what may be lost: a share of the whole window, or of as much of it as the \
+request has lived |
 | `time_zone` | `UTC` | an IANA name | of a calendar |
 | `start` | | a local date and time | when one of the calendar's windows begins |
 
@@ -90,20 +89,9 @@ A request that lives much shorter than its window wants `lifetime`, or `budget: 
 ([windows.md](windows.md#which-budget)). A promise of 1 has no budget: after a loss it is broken until the loss has \
 left the window.
 
-A class may say how long its instances are expected to take to start ([metric.md](metric.md#alpha-of-a-class)), and \
-what its workloads may suffer in time ([limits.md](limits.md)); each of these may be left out:
-
-```yaml
-classes:
-  - name: web
-    slo: 0.999
-    rank: 1
-    alpha: 3m                     # up to 1h, in place of qos.alpha
-    disruptions: {max: 2, per: 1h}
-    cooldown: 10m
-    hours: [{days: [Mon, Tue, Wed, Thu, Fri], from: "22:00", to: "06:00", time_zone: Europe/Berlin}]
-    min_running: 5m
-```"""
+A class may also say how long its instances are expected to take to start (`alpha: 3m`, up to 1h, in place of \
+`qos.alpha`: [metric.md](metric.md#alpha-of-a-class)), and limit the disruptions of its workloads \
+([limits.md](limits.md))."""
 
 
 def page() -> str:
@@ -118,7 +106,9 @@ def page() -> str:
         default = f"`{shown(row.default)}`"
         if row.published != row.default:
             default += f" (published: `{shown(row.published)}`)"
-        allowed = row.allowed.replace(f"seconds or duration, from 0 to {LONGEST:,.0f}", "duration")
+        allowed = row.allowed.replace(f"from 0 to {LONGEST:,.0f}", "").replace(f", at most {LONGEST:,.0f}", "")
+        allowed = allowed.replace("seconds or duration", "duration").replace("share, from 0 to 1", "share")
+        allowed = allowed.rstrip(", ").replace(", ,", ",")
         lines.append(f"| `{row.key}` | {default} | {allowed} | {row.meaning} |")
     return "\n".join(lines) + "\n"
 

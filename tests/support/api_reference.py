@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ CLASSES = ("Generated", "Result", "Simulation", "State", "Experiment", "Comparis
 
 
 def signature(name: str, function: Any, *, method: bool = False) -> str:
-    """As it is written, on one line or a line for each argument."""
+    """Names and defaults, as NumPy's reference has them: types of arguments stand in the docstring."""
     found = inspect.signature(function)
     parameters = list(found.parameters.values())[1 if method else 0 :]
     texts, starred = [], False
@@ -30,23 +31,26 @@ def signature(name: str, function: Any, *, method: bool = False) -> str:
         if one.kind is one.KEYWORD_ONLY and not starred:
             texts.append("*")
             starred = True
-        stars = "**" if one.kind is one.VAR_KEYWORD else ""
-        default = "" if one.default is one.empty else f" = {one.default!r}"
-        texts.append(f"{stars}{one.name}: {one.annotation}{default}")
+        stars = "*" if one.kind is one.VAR_POSITIONAL else "**" if one.kind is one.VAR_KEYWORD else ""
+        starred = starred or stars == "*"
+        default = "" if one.default is one.empty else f"={one.default!r}"
+        texts.append(f"{stars}{one.name}{default}")
         if one.kind is one.POSITIONAL_ONLY:
             texts.append("/")
     back = "" if found.return_annotation in (found.empty, "None") else f" -> {found.return_annotation}"
     line = f"{name}({', '.join(texts)}){back}"
-    if len(line) <= WIDTH:
-        return line
-    return f"{name}(\n" + "".join(f"    {text},\n" for text in texts) + f"){back}"
+    return textwrap.fill(line, WIDTH, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)
 
 
 def told(of: Any) -> str:
-    """A docstring without the marks of reStructuredText."""
+    """A docstring without the marks of reStructuredText, without a type that the signature gives already, and without
+    errors: the page says of which kinds they are.
+    """
     text = inspect.getdoc(of) or ""
     text = re.sub(r":\w+:`[~.]?(?:slacktide\.)?([^`]+)`", r"\1", text)
-    return text.replace("``", "")
+    text = re.sub(r"\n\n(?:Raises|Warns)\n-+\n[^\n]+(\n(?! *\n)[^\n]+)*", "", text)
+    text = re.sub(r"\n\nReturns\n-+\n[^\n]+(\n    Itself\.)?(?=\n\n|$)", "", text)
+    return re.sub(r"^(\w+)\n-{4,}$", r"\1:", text.replace("``", ""), flags=re.MULTILINE)
 
 
 def entry(name: str, shown: str, of: Any) -> str:

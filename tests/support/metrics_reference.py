@@ -26,13 +26,11 @@ HEAD = """# Prometheus metrics
 Written by `tests/support/metrics_reference.py` from the declarations in `src/slacktide/kube/observe` and \
 `src/slacktide/netprobe/http_server.py`; do not edit.
 
-This is every metric of a running scheduler (`/metrics` of [`kube.listen`](observing.md#over-http)) and of an agent of \
-[netprobe](netprobe.md#over-http). What a simulation delivers is on another page: [metrics of a run](metrics.md). \
-A *controller* is what a promise is made to: a Deployment, StatefulSet, Job or the like, or a bare pod. A histogram \
-`NAME` has the series `NAME_bucket` (with the label `le`), `NAME_sum` and `NAME_count`. Metrics by class and by \
-workload are told by the replica that leads; [alerts](openslo.md#alerts) and the [dashboard for \
-Grafana](dashboard.md#grafana-and-prometheus) ask for them. The client library adds `process_*`, and of the scheduler \
-`python_*`."""
+Every metric of a running scheduler (`/metrics` of [`kube.listen`](observing.md#over-http)) and of an agent of \
+[netprobe](netprobe.md#over-http); those of a simulation are on [another page](metrics.md). A *controller* is what a \
+promise is made to: a Deployment, StatefulSet, Job or the like, or a bare pod. A histogram `NAME` has the series \
+`NAME_bucket` (with the label `le`), `NAME_sum` and `NAME_count`. The client library adds `process_*`, and of the \
+scheduler `python_*`."""
 
 
 def page() -> str:

@@ -105,7 +105,7 @@ def compare(
     Returns
     -------
     Comparison
-        ``p`` is that of the paired test of signs: under chance alone each difference had the other sign as easily.
+        ``p`` is that of the paired test of signs.
 
     Raises
     ------

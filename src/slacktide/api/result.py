@@ -104,12 +104,7 @@ class Result:
 
     @cached_property
     def classes(self) -> pl.DataFrame:
-        """A row per service class, in the order of the settings.
-
-        class, slo; requests; availability_mean, availability_min, availability_p05 (in the accounting of decisions, NaN
-        where there are no requests); fulfilment, the share that got its promise; deficit_mean of the others;
-        preemptions; wasted_startup (s); never_served, instances that never had a host.
-        """
+        """A row per service class: what it was promised and what it got, as in classes.parquet."""
         return self._table("classes", "an earlier slacktide wrote this: simulate again")
 
     @cached_property

@@ -60,8 +60,7 @@ def simulate(
     Parameters
     ----------
     workload, hosts : path, frame or Generated
-        A frame is one of polars (also lazy), pandas or Arrow; what :func:`generate` returned brings its hosts. Ids may
-        be texts, admissions instants; further columns of a frame go through to the tables of the result.
+        A frame is one of polars (also lazy), pandas or Arrow; what :func:`generate` returned brings its hosts.
     policy : str, class, object or Pieces, optional
         A name ("qos-driven" if none is given), a class with ``decide``, or an object of one.
     end : seconds, text or timedelta, optional

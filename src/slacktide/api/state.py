@@ -25,9 +25,9 @@ class State:
     now : float
         Seconds of simulated time.
     requests : polars.DataFrame
-        A row per instance that was admitted: id, class, state, host, since, delivered, metric (how many seconds
-        it can lose before its promise breaks, less those of the start that it then expects, ``qos.alpha``: below 0 it
-        can afford no further start, though it may keep its promise if it runs on), preemptions.
+        A row per instance that was admitted: id, class, state, host, since, delivered, metric (slack less
+        ``qos.alpha``: below 0 it can afford no further start, though it may keep its promise if it runs on),
+        preemptions.
     hosts : polars.DataFrame
         A row per host: name, up, instances, and of each resource what it has and what is free.
     """

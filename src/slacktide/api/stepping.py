@@ -59,8 +59,7 @@ class Simulation:
     """A simulation that can be paused, looked at, changed and copied.
 
     Without changes it decides what :func:`simulate` decides, wherever it is paused. A change holds from the instant
-    after the pause on. After one of requests or hosts the past is played again, the same, when it goes on: make
-    several changes at once.
+    after the pause on.
 
     Parameters
     ----------

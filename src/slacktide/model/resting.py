@@ -1,4 +1,4 @@
-"""Arrays that rest in files: what nobody looks at takes no memory (docs/simulator.md, 'Memory').
+"""Arrays that rest in files: what nobody looks at takes no memory (docs/benchmarks.md).
 
 Such an array is an ordinary one to all who use it. Its memory is that of a file without a name, in the folder for
 temporary files. Where :func:`let_go` is called, the system may have its pages back; whoever looks at one later gets it

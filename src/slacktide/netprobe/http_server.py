@@ -41,8 +41,8 @@ PROBES_OVER = AGENT.counter(
 )
 PACKETS_DROPPED = AGENT.counter(
     "slacktide_netprobe_packets_dropped",
-    "Packets that were not believed, by reason: size, format (noise), forged (wrong key), misdirected (for another "
-    "node), stale (its clock is off, or it is a recording), replayed, unasked (an answer too late, or to no probe).",
+    "Packets that were not believed, by reason: size, format, forged (wrong key), misdirected, "
+    "stale (its clock is off), replayed, unasked.",
     "reason",
 )
 ANSWERS = AGENT.counter("slacktide_netprobe_answers", "Probes of others that were answered.")

@@ -19,9 +19,7 @@ QUANTILES = (0.0, 0.05, 0.5)
 PROMISES = Families("Promises by class", "Of the leader. A workload with an SLO of its own counts under its class.")
 PROMISED = PROMISES.gauge("slacktide_availability_promised", "Promised availability, mean over workloads.", "class")
 DELIVERED = PROMISES.gauge("slacktide_availability_delivered", "Availability so far, mean over workloads.", "class")
-LEAST = PROMISES.gauge(
-    "slacktide_availability_delivered_min", "Availability so far, the least of any workload.", "class"
-)
+LEAST = PROMISES.gauge("slacktide_availability_delivered_min", "Availability so far, the least.", "class")
 SLACK = PROMISES.gauge(
     "slacktide_slack_seconds",
     "Slack of workloads, by the share of them that have less: least (0), 5 % quantile (0.05), median (0.5).",
@@ -35,7 +33,7 @@ CONTROLLERS = PROMISES.gauge(
 VIOLATIONS = PROMISES.gauge("slacktide_violations", "Workloads that got less so far than promised.", "class")
 PENALTIES = PROMISES.gauge(
     "slacktide_penalties",
-    "Shares of a price owed to workloads as things stand, by penalty tiers, summed up.",
+    "Shares of a price owed to workloads as things stand, by penalty tiers.",
     "class",
 )
 PODS = PROMISES.gauge(
@@ -43,23 +41,22 @@ PODS = PROMISES.gauge(
 )
 LATE = PROMISES.gauge(
     "slacktide_late_pods",
-    "Waiting pods whose promise does not count as one that can still be kept, as of now: lost, starving.",
+    "Waiting pods whose promise cannot be kept any more: lost, starving.",
     "class", "state",
 )  # fmt: skip
 OVERLOADED = PROMISES.gauge(
     "slacktide_class_overloaded",
-    "1 where in the last pass pods of the class, or of one of the same rank, waited whose promise could not be kept "
-    "any more; else 0.",
+    "1 where in the last pass pods of its rank waited whose promise could not be kept any more; else 0.",
     "class",
 )
 CARRIED = PROMISES.gauge(
     "slacktide_promises_carried",
-    "Promises of the class that the plan keeps, as capacity carries them; only where a plan is in force.",
+    "Promises of the class that the plan keeps; only where one is in force.",
     "class",
 )
 GIVEN_UP = PROMISES.gauge(
     "slacktide_promises_given_up",
-    "Promises of the class that the plan gives up; only where a plan is in force.",
+    "Promises of the class that the plan gives up; only where one is in force.",
     "class",
 )
 OF_CLASSES = (OVERLOADED, CARRIED, GIVEN_UP)

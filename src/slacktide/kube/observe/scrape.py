@@ -111,8 +111,7 @@ WITHOUT_CLASS = HEALTH.gauge(
 )
 SET_ASIDE = HEALTH.counter(
     "slacktide_objects_set_aside",
-    "Objects that cannot be used, each problem once, by their kind and by reason: unreadable, too-deep (nested deeper "
-    "than can be read), unusable (it says what cannot be), defect (of slacktide; the log has a traceback).",
+    "Objects that cannot be used, each problem once, by kind and reason (docs/live.md).",
     "kind", "reason",
 )  # fmt: skip
 ASIDE = HEALTH.gauge("slacktide_objects_aside", "Objects that are ignored now, until they change.")
@@ -120,7 +119,7 @@ EVENTS_PENDING = HEALTH.gauge("slacktide_events_pending", "Events that wait to b
 EVENTS = HEALTH.counter("slacktide_events", "Events, by what became of them: written, dropped.", "result")
 WATCH_AGE = HEALTH.gauge(
     "slacktide_watch_age_seconds",
-    "Seconds since a watch last received anything: a bookmark about once a minute, a new watch every ten minutes.",
+    "Seconds since a watch last received anything.",
     "kind",
 )
 WATCH_DEAD = HEALTH.gauge(
@@ -132,8 +131,7 @@ WATCH_FAILURES = HEALTH.counter("slacktide_watch_failures", "Watches that ended 
 WATCH_LISTS = HEALTH.counter("slacktide_watch_lists", "Lists taken, the first one among them.", "kind")
 POLICIES_MISSING = HEALTH.gauge(
     "slacktide_admission_policies_missing",
-    "Admission policies and bindings of this release (`kube.lease_name`) that the API server has not; only where the "
-    "account may look for them.",
+    "Admission policies and bindings of this release that the API server has not; only where the account may look.",
 )
 CERTIFICATE_ENDS = HEALTH.gauge(
     "slacktide_certificate_expiry_timestamp_seconds",

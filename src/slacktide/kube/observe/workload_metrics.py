@@ -53,23 +53,22 @@ BUDGET_LEFT = WORKLOADS.gauge(
 )
 BUDGET = WORKLOADS.gauge(
     "slacktide_workload_budget_seconds",
-    "Instance seconds that a workload's own promise lets it lose in the window of its class, with as many instances as "
-    "it has now.",
+    "Instance seconds that a workload's promise lets it lose in a window, with as many instances as now.",
     *WHO,
 )
 CLASS_BUDGET = WORKLOADS.gauge(
     "slacktide_class_budget_seconds",
-    "The same of all workloads of a class together, each by the promise of the class, not one of its own.",
+    "The same of all workloads of a class together, by the promise of the class.",
     "class",
 )
 CLASS_WINDOW = WORKLOADS.gauge(
     "slacktide_class_window_seconds",
-    "Seconds of a class's window, of calendar ones about; 30 days where it promises a whole life.",
+    "Seconds of a class's window; 30 days where it promises a whole life.",
     "class",
 )
 UNLISTED = WORKLOADS.gauge(
     "slacktide_class_workloads_unlisted",
-    "Workloads of a class that have no series of their own, as there are more than `kube.metrics_workloads`.",
+    "Workloads of a class without series of their own.",
     "class",
 )
 
