@@ -21,9 +21,8 @@ from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError, fail
-from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.clock import Clock
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed

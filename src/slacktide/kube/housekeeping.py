@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import overview
-from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.status_codes import NOT_FOUND, SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.http import NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.feed.fed_pod import HELD, ORPHAN
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter

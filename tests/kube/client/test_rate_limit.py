@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from slacktide.kube.client import rate_limit
-from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client import pacing
+from slacktide.kube.client.pacing import Limiter
 
 
 class Clock:
@@ -27,9 +27,9 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     found = Clock()
-    monkeypatch.setattr(rate_limit, "monotonic_seconds", found.monotonic)
+    monkeypatch.setattr(pacing, "monotonic_seconds", found.monotonic)
     slow = SimpleNamespace(sleep=found.sleep, CancelledError=asyncio.CancelledError)
-    monkeypatch.setattr(rate_limit, "asyncio", slow)
+    monkeypatch.setattr(pacing, "asyncio", slow)
     return found
 
 

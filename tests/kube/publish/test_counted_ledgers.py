@@ -15,11 +15,11 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Unreachable
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.rate_limit import Limiter
+from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over

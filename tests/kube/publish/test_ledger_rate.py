@@ -17,10 +17,10 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import Overview, overview
 from slacktide.kube import housekeeping
-from slacktide.kube.client import rate_limit
-from slacktide.kube.client.gate import Gate
+from slacktide.kube.client import pacing
 from slacktide.kube.client.metadata import Metadata, Reference
 from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
@@ -108,7 +108,7 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
 
     async def play(under_way: int) -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
         term, writer = led(server, load_live(), lambda: NOW + loop.time(), [100] * 1_000, under_way)
         task = asyncio.ensure_future(writer.run())
         await asyncio.sleep(BUSY_SECONDS + 10.0)
@@ -138,7 +138,7 @@ def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound
 
     async def play() -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
         term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads)
         decided = [float("-inf")]
         monkeypatch.setattr(writer, "_latest", lambda: decided[0])
@@ -198,7 +198,7 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
 
         def clock() -> float:
             return NOW + loop.time()

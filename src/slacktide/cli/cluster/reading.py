@@ -15,8 +15,7 @@ SHOWN_EVENTS = 10
 
 async def got(connection: Connection, path: str, **query: str) -> Any:
     """An object, or a list; None where there is none of that name, or no such kind."""
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
+    from slacktide.kube.client.http import NOT_FOUND, ApiError
 
     try:
         return json.loads(await connection.get(path, query=query or None))
@@ -28,8 +27,7 @@ async def got(connection: Connection, path: str, **query: str) -> Any:
 
 async def every(connection: Connection, path: str, **query: str) -> list[Json]:
     """The items of a list, however long it is; none where there is no such kind."""
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
+    from slacktide.kube.client.http import NOT_FOUND, ApiError
 
     try:
         return list(json.loads(await connection.get_list(path, query or None))["items"])

@@ -14,14 +14,8 @@ from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.volume_provisioning import VolumeProvisioner
-from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.http import CONFLICT, NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import (
-    CONFLICT,
-    NOT_FOUND,
-    SERVER_ERROR,
-    TOO_MANY,
-)
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext

@@ -15,9 +15,16 @@ from typing import Any
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.act.extended_claims import MOST_REFUSALS, ExtendedClaims, Hopeless
-from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import (
+    CONFLICT,
+    MERGE_PATCH,
+    NOT_FOUND,
+    STRATEGIC_MERGE_PATCH,
+    TOO_MANY,
+    ApiError,
+    Unreachable,
+)
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.device_reservations import Planned, Reservation
 from slacktide.kube.publish.session_context import SessionContext

@@ -14,15 +14,18 @@ from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
 from slacktide.kube.act.reservations import Reservations
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, NotSent, Unreachable
-from slacktide.kube.client.metadata import Condition
-from slacktide.kube.client.status_codes import (
+from slacktide.kube.client.http import (
     GATEWAY_TIMEOUT,
     NOT_FOUND,
     SERVER_ERROR,
+    STRATEGIC_MERGE_PATCH,
     TOO_MANY,
     UNAVAILABLE,
+    ApiError,
+    NotSent,
+    Unreachable,
 )
+from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext

@@ -13,9 +13,8 @@ from functools import partial
 from typing import Any, TypeVar
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import CONFLICT, NOT_FOUND, STRATEGIC_MERGE_PATCH, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
 from slacktide.kube.mirror.device_reservations import Extended
 from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.bodies import (

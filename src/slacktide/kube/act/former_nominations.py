@@ -15,10 +15,9 @@ import msgspec
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.act.nomination_writer import NominationWriter
-from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Unreachable
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.log_fields import about
-from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.resources.field_managers import managers_of

@@ -11,9 +11,8 @@ import logging
 from collections.abc import Callable
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import CONFLICT, SERVER_ERROR, STRATEGIC_MERGE_PATCH, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.metadata import Condition
-from slacktide.kube.client.status_codes import CONFLICT, SERVER_ERROR, TOO_MANY
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.session_context import SessionContext

@@ -12,9 +12,8 @@ from typing import Any
 
 from slacktide.engine.core.relocation import is_whole, obstacle
 from slacktide.kube.act.counts import Counts
-from slacktide.kube.client.http import ApiError, Unreachable
+from slacktide.kube.client.http import NOT_FOUND, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.log_fields import about
-from slacktide.kube.client.status_codes import NOT_FOUND, TOO_MANY
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pending_resizes import PendingResize
 from slacktide.kube.mirror.pod_record import grace

@@ -9,9 +9,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.http import GONE, ApiError, Connection
 from slacktide.kube.client.kinds import split_listing
-from slacktide.kube.client.status_codes import GONE
 
 LOG = logging.getLogger(__name__)
 

@@ -17,11 +17,10 @@ from typing import Generic, Protocol, TypeVar
 import msgspec
 from msgspec import Raw
 
-from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.http import ApiError, Connection, Unreachable
+from slacktide.kube.client.http import FORBIDDEN, GATEWAY_TIMEOUT, GONE, NOT_FOUND, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import HasMetadata, Identity, Kind, Malformed, Status, identity_of
 from slacktide.kube.client.pages import pages
-from slacktide.kube.client.status_codes import FORBIDDEN, GATEWAY_TIMEOUT, GONE, NOT_FOUND
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)

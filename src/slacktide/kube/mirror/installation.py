@@ -6,9 +6,8 @@ import asyncio
 import logging
 from typing import Any
 
-from slacktide.kube.client.http import ApiError, Connection, KubeError, Unreachable
+from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.client.kinds import Kind
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
 
 LOG = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ import msgspec
 
 from slacktide.config import KubeSettings
 from slacktide.errors import ConfigError, SlacktideError
-from slacktide.kube.client.status_codes import OK
+from slacktide.kube.client.http import OK
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.model.logins import Logins, shares_of
 

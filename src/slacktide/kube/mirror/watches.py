@@ -8,11 +8,11 @@ from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Any
 
-from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
 from slacktide.kube.client.kinds import Identity, Kind, Malformed
 from slacktide.kube.client.metadata import LabelSelector
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.mirror.barrier import ObjectHandler, reference
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.lightening import Lightening

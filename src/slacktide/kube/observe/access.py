@@ -21,8 +21,7 @@ import msgspec
 from aiohttp import hdrs, web
 
 from slacktide.dashboard.hub import MAY_STILL
-from slacktide.kube.client.http import Connection, KubeError
-from slacktide.kube.client.status_codes import FORBIDDEN, SERVER_ERROR, TOO_MANY, UNAUTHORIZED
+from slacktide.kube.client.http import FORBIDDEN, SERVER_ERROR, TOO_MANY, UNAUTHORIZED, Connection, KubeError
 from slacktide.kube.observe.http_site import Route
 
 LOG = logging.getLogger(__name__)

@@ -21,8 +21,7 @@ from urllib.parse import unquote
 import msgspec
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.http import ApiError, Connection, KubeError
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
+from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection, KubeError
 from slacktide.kube.observe.access import User
 
 if TYPE_CHECKING:

@@ -19,8 +19,7 @@ from slacktide.dashboard.pages import page_routes
 from slacktide.engine.core.operations import Decided, Journal, Operation
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError
-from slacktide.kube.client.http import Connection
-from slacktide.kube.client.status_codes import BAD_REQUEST, NOT_FOUND, UNAVAILABLE
+from slacktide.kube.client.http import BAD_REQUEST, NOT_FOUND, UNAVAILABLE, Connection
 from slacktide.kube.observe.access import Reviews
 from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.client_certificates import ClusterAuthorities

@@ -16,7 +16,7 @@ from prometheus_client.registry import CollectorRegistry
 
 from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import split_address
-from slacktide.kube.client.status_codes import MISDIRECTED
+from slacktide.kube.client.http import MISDIRECTED
 from slacktide.kube.observe.families import text_of
 from slacktide.kube.observe.http_connections import Listener
 

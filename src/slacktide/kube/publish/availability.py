@@ -16,13 +16,11 @@ from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
-from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
+from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, PERMANENT, ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Malformed, encode
 from slacktide.kube.client.metadata import Reference
+from slacktide.kube.client.pacing import Limiter, lacks_right
 from slacktide.kube.client.pages import pages
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.rights import lacks_right
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, PERMANENT
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.availability_document import document

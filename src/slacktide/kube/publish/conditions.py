@@ -10,10 +10,9 @@ from math import inf
 from typing import NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import SERVER_ERROR, STRATEGIC_MERGE_PATCH, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.metadata import Condition, Reference
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.status_codes import SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.client.timestamps import Instant, whole_seconds
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod

@@ -12,11 +12,19 @@ import logging
 from collections import OrderedDict
 from typing import Any
 
-from slacktide.kube.client.http import ApiError, Connection, Unreachable
+from slacktide.kube.client.http import (
+    CONFLICT,
+    FORBIDDEN,
+    NOT_FOUND,
+    SERVER_ERROR,
+    TOO_MANY,
+    ApiError,
+    Connection,
+    Unreachable,
+)
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Part, Reference
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.status_codes import CONFLICT, FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
+from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.clock import monotonic_seconds, wall_seconds
 

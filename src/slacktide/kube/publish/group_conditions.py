@@ -12,10 +12,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, STRATEGIC_MERGE_PATCH, UNPROCESSABLE, ApiError, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Reference
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, UNPROCESSABLE
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod

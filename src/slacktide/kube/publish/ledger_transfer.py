@@ -10,9 +10,8 @@ from typing import Any
 
 from slacktide.engine.ledger.checkpoint import NewerLedger, moved, read
 from slacktide.errors import ConfigError, StateError
-from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection
+from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed.takeover import by_owner, owner_of
 from slacktide.kube.publish.availability import MANAGER

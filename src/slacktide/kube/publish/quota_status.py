@@ -8,11 +8,10 @@ from collections.abc import Iterable
 
 import msgspec
 
-from slacktide.kube.client.http import APPLY_PATCH, ApiError, Unreachable
+from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Unreachable
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.quantities import cpu_text, memory_text
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
 from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.publish.availability import MANAGER
 from slacktide.kube.publish.session_context import SessionContext

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from slacktide.config import KubeSettings
-from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import Connection
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.publish.events import EventRecorder
 
