@@ -514,7 +514,7 @@ def test_thousands_of_pods_do_not_stall_the_event_loop(access: Access) -> None:
                 stalls.append(time.thread_time() - before)
 
         clock = asyncio.create_task(watch_the_clock())
-        gc.disable()  # a scheduler collects at quiet moments (slacktide.kube.garbage_collection)
+        gc.disable()  # a scheduler collects at quiet moments (slacktide.kube.housekeeping)
         try:
             async with running(reflector):
                 assert len(picture.objects) == pods

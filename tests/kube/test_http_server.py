@@ -28,9 +28,8 @@ from slacktide.errors import ConfigError
 from slacktide.kube.clock import Clock
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.observe import explain
 from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.explain import PodHistory
+from slacktide.kube.observe.dashboard import PodHistory, text_of
 from slacktide.kube.observe.http_server import HEALTH, SchedulerPages, Server, told_to
 from slacktide.kube.observe.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
@@ -178,7 +177,7 @@ def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> 
     _, text = shown.get("/explain", namespace="default", name="w")
     found = json.loads(text)
     assert found["reason"].endswith(". starving: its class is overloaded.")
-    assert "0 running, 1 waiting (1 starving), preempted" in explain.text_of(found)
+    assert "0 running, 1 waiting (1 starving), preempted" in text_of(found)
     engine.gone("w", T0 + 10_001)
     assert overloaded(**{"class": "bronze"}) == 0, "where nobody waits there is no pass that would find it out"
     assert (late(state="lost"), late(state="starving")) == (0, 0)
@@ -387,7 +386,7 @@ def test_the_page_says_that_a_pod_waits_for_others_of_its_group() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slacktide.kube.observe.explain.REMEMBERED_PODS", 100)
+    monkeypatch.setattr("slacktide.kube.observe.dashboard.REMEMBERED_PODS", 100)
     memory = PodHistory(lambda uid: ("default", uid))
     for i in range(300):
         for k in range(20):

@@ -15,12 +15,8 @@ from collections.abc import Callable
 import msgspec
 
 from slacktide.kube.client.http import CONFLICT, NOT_FOUND, ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.clock import steady_seconds, wall_seconds
-from slacktide.kube.resources.objects import LEASE
-from slacktide.kube.resources.workloads import Lease, LeaseSpec
+from slacktide.kube.resources.objects import LEASE, Instant, Lease, LeaseSpec, Malformed, Metadata, encode
 
 LOG = logging.getLogger(__name__)
 

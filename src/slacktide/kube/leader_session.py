@@ -19,28 +19,24 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.relocation import Relocator
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.log_fields import PASS
-from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.clock import LATER, work_seconds
 from slacktide.kube.feed import fed_pod
-from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
+from slacktide.kube.feed.hosts import Rivals
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.feed.rivals import Rivals
 from slacktide.kube.feed.takeover import take_over
-from slacktide.kube.garbage_collection import collect_when_idle
-from slacktide.kube.housekeeping import Housekeeper
+from slacktide.kube.housekeeping import Housekeeper, collect_when_idle
 from slacktide.kube.mirror.barrier import SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.events import EventRecorder
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.publish.group_conditions import GroupConditionWriter
 from slacktide.kube.publish.quota_status import QuotaStatusWriter
-from slacktide.kube.publish.session_context import SessionContext
 from slacktide.kube.publish.state_events import ShortLives, StateEvents
-from slacktide.kube.resources.objects import Availability
+from slacktide.kube.resources.objects import Availability, Reference
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import concerns_class
 

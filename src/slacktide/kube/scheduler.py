@@ -19,7 +19,7 @@ from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.leader_session import GaveWay, LeaderSession, LeadershipLost, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.installation import Installation
-from slacktide.kube.mirror.login_poller import LoginPoller
+from slacktide.kube.mirror.network import LoginPoller
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
 from slacktide.kube.publish.events import EventRecorder

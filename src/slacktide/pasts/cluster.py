@@ -12,7 +12,7 @@ from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connectio
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.pages import pages
 from slacktide.kube.clock import wall_seconds
-from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources.objects import POD
 from slacktide.pasts.kinds import NEEDED, TOLD
 from slacktide.pasts.object_files import Found, changes_of

@@ -13,7 +13,7 @@ import pytest
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.quota_group import Group
 from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition
-from slacktide.kube.translate.promise_quotas import Quota
+from slacktide.kube.translate.disruption_budgets import Quota
 from support.calls import calls_of
 
 Row = dict[str, Any]

@@ -27,8 +27,7 @@ from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.reflector import Reflector
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.mirror.barrier import DEFECT, HEARD, UNUSABLE, Barrier, ObjectHandler, SetAside
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import DEFECT, HEARD, UNUSABLE, Barrier, Changes, ObjectHandler, SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.resources import objects

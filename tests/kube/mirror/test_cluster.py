@@ -9,7 +9,7 @@ import pytest
 
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (

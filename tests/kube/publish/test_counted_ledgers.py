@@ -16,17 +16,15 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.client.metadata import Metadata, rfc3339
 from slacktide.kube.client.pacing import Limiter
-from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.client.turns import Gate
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
-from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time

@@ -14,7 +14,7 @@ from engine.workbench import KINDS, T0, Workbench
 from slacktide.engine.ledger.checkpoint import VERSION, moved, read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import InputError, OutputError
-from slacktide.kube.publish.ledger_file import Kept, load, text_of, write
+from slacktide.kube.publish.ledger_transfer import Kept, load, text_of, write
 
 
 def kept(name: str = "web", kind: str = "aggregated") -> Kept:

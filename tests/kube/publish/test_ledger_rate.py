@@ -18,18 +18,16 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import Overview, overview
 from slacktide.kube import housekeeping
 from slacktide.kube.client import pacing
-from slacktide.kube.client.metadata import Metadata, Reference
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import Metadata, Reference, rfc3339
 from slacktide.kube.client.turns import Gate
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import Housekeeper
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, SPARE_PART, SPARE_SECONDS
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec

@@ -12,7 +12,7 @@ from slacktide.cli.options import CONTEXT, FILE
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
-    from slacktide.kube.publish.ledger_file import Kept
+    from slacktide.kube.publish.ledger_transfer import Kept
 
 SHOWN = 20
 KUBECONFIG = click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
@@ -40,17 +40,17 @@ def export(
         raise click.UsageError("-A: takes all namespaces, and -n one")
     import asyncio
 
-    from slacktide.kube.client.timestamps import rfc3339
-    from slacktide.kube.publish import ledger_file
+    from slacktide.kube.client.metadata import rfc3339
+    from slacktide.kube.publish import ledger_transfer
 
     found, broken = asyncio.run(_export(kubeconfig, context, namespace or ""))
     for problem in broken:
         click.echo(f"left out: {problem}", err=True)
-    text = ledger_file.text_of(found, rfc3339(time.time()))
+    text = ledger_transfer.text_of(found, rfc3339(time.time()))
     if out is None:
         click.echo(text, nl=False)
         return
-    ledger_file.write(out, text)
+    ledger_transfer.write(out, text)
     click.echo(f"{len(found)} ledgers written to {out}", err=True)
 
 
@@ -84,12 +84,12 @@ def import_(file: Path, kubeconfig: Path | None, context: str | None, replace: b
     """
     import asyncio
 
-    from slacktide.kube.publish import ledger_file
+    from slacktide.kube.publish import ledger_transfer
 
     namespace, slash, name = lease.partition("/")
     if not (namespace and slash and name):
         raise click.UsageError(f"--lease: found {lease!r}, expected NAMESPACE/NAME")
-    kept = ledger_file.load(file)
+    kept = ledger_transfer.load(file)
     click.echo(asyncio.run(_import(kept, kubeconfig, context, replace, (namespace, name))))
 
 

@@ -56,7 +56,7 @@ def of_events(events: Sequence[Mapping[str, Any]], shown: int = SHOWN_EVENTS) ->
 def of_ledger(ledger: Mapping[str, Any]) -> str:
     """How a promise stands, of an Availability's status."""
     from slacktide.for_people import share
-    from slacktide.kube.observe.explain import waiting_text
+    from slacktide.kube.observe.dashboard import waiting_text
     from slacktide.model.durations import write_duration
 
     target, slack = ledger["target"], round(ledger.get("slackSeconds", 0.0))

@@ -129,7 +129,7 @@ async def _reason(connection: Connection, one: dict[str, Any], scheduler: str) -
 
 
 def _age(one: dict[str, Any]) -> float:
-    from slacktide.kube.client.timestamps import unix_seconds
+    from slacktide.kube.client.metadata import unix_seconds
     from slacktide.kube.clock import wall_seconds
 
     return wall_seconds() - unix_seconds(one["metadata"]["creationTimestamp"])

@@ -15,12 +15,10 @@ from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, 
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.volume_provisioning import VolumeProvisioner
 from slacktide.kube.client.http import CONFLICT, NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.session_context import SessionContext
-from slacktide.kube.resources.bodies import encode_binding
-from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.resources.objects import POD, Malformed, encode_binding, pod_reference
 from slacktide.model.hosts import DEVICES
 
 CLOSED = "node {} is no longer schedulable for it"

@@ -24,19 +24,17 @@ from slacktide.kube.client.http import (
     ApiError,
     Unreachable,
 )
-from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.device_reservations import Planned, Reservation
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_claim_given_back,
     encode_claim_status,
     encode_finalizers,
     encode_not_reserved,
 )
-from slacktide.kube.resources.devices import ResourceClaim
-from slacktide.kube.resources.objects import RESOURCE_CLAIM, Pod, pod_reference
-from slacktide.kube.translate.devices.pod_claims import (
+from slacktide.kube.resources.objects import RESOURCE_CLAIM, Malformed, Pod, ResourceClaim, pod_reference
+from slacktide.kube.translate.devices.claims import (
     FINALIZER,
     claims_of,
     is_reserved_for,

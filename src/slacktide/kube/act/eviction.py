@@ -25,12 +25,10 @@ from slacktide.kube.client.http import (
     NotSent,
     Unreachable,
 )
-from slacktide.kube.client.metadata import Condition
-from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext
 from slacktide.kube.resources.bodies import encode_deletion, encode_eviction, encode_pod_status
-from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.resources.objects import POD, Condition, Instant, pod_reference
 
 EVICTED = "DisruptionTarget"
 """The condition of a pod that is evicted."""

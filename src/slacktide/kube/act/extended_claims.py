@@ -14,19 +14,17 @@ from typing import Any, TypeVar
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.client.http import CONFLICT, NOT_FOUND, STRATEGIC_MERGE_PATCH, TOO_MANY, ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.mirror.device_reservations import Extended
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext
 from slacktide.kube.resources.bodies import (
     encode_deletion,
     encode_extended_claim,
     encode_extended_claim_status,
     encode_finalizers,
 )
-from slacktide.kube.resources.devices import ResourceClaim
-from slacktide.kube.resources.objects import POD, RESOURCE_CLAIM, Pod, pod_reference
+from slacktide.kube.resources.objects import POD, RESOURCE_CLAIM, Malformed, Pod, ResourceClaim, pod_reference
+from slacktide.kube.translate.devices.claims import FINALIZER
 from slacktide.kube.translate.devices.extended import ANNOTATION, encoded, made_for
-from slacktide.kube.translate.devices.pod_claims import FINALIZER
 
 MOST_REFUSALS = 10
 """So often the API server may say that it cannot (429, 5xx) until a pod waits again."""

@@ -1,6 +1,6 @@
 """Pods whose resize does not fit where they run. They keep their room; later they move, if their slack allows it.
 
-Which resizes wait, and since when, is :mod:`slacktide.kube.mirror.pending_resizes`'s.
+Which resizes wait, and since when, is :mod:`slacktide.kube.mirror.pod_record`'s.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.client.http import NOT_FOUND, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.mirror.pending_resizes import PendingResize
-from slacktide.kube.mirror.pod_record import grace
-from slacktide.kube.publish.session_context import SessionContext
-from slacktide.kube.resources.bodies import encode_eviction
-from slacktide.kube.resources.objects import POD, Pod, pod_reference
-from slacktide.kube.translate.owners import controlling
+from slacktide.kube.mirror.pod_record import PendingResize, grace
+from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.resources.objects import POD, Pod, encode_eviction, pod_reference
+from slacktide.kube.translate.owners import BOUND_TO_NODES, controlling
 from slacktide.kube.translate.pod_resources import pending_resize, wanted
-from slacktide.kube.translate.priorities import BOUND_TO_NODES
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)

@@ -8,11 +8,10 @@ from functools import partial
 
 from slacktide.engine.core import types
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.session_context import SessionContext
-from slacktide.kube.resources.bodies import encode_annotations, encode_claim_reference
-from slacktide.kube.resources.objects import (
+from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.resources.objects import Malformed, encode_annotations, encode_claim_reference
+from slacktide.kube.resources.volumes import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     PersistentVolume,

@@ -12,8 +12,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from slacktide.kube.client.metadata import Metadata, Part
-from slacktide.kube.client.timestamps import decode_special, encode_special
+from slacktide.kube.client.metadata import Metadata, Part, decode_special, encode_special
 
 SHOWN_CHARACTERS = 300
 UNREADABLE, TOO_DEEP = "unreadable", "too-deep"

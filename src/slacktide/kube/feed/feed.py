@@ -14,27 +14,22 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import happened, whole_seconds
 from slacktide.kube.feed import catching_up, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
 from slacktide.kube.feed.catching_up import CatchingUp
 from slacktide.kube.feed.controllers import Controllers
 from slacktide.kube.feed.crowds import Crowds, Lonely
-from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.hosts import Hosts
-from slacktide.kube.feed.listener import FeedListener
-from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
+from slacktide.kube.feed.hosts import Hosts, NetworkFeed
 from slacktide.kube.feed.pod_groups import PodGroups
 from slacktide.kube.feed.pods_aside import PodsAside
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
-from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
-from slacktide.kube.feed.succession import Succession
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.feed.succession import Replacements, Succession
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
-from slacktide.kube.resources.pods import condition_of
+from slacktide.kube.resources.objects import Metadata, condition_of, happened, whole_seconds
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.service_classes import Promised
@@ -73,7 +68,7 @@ class Feed(Changes, ABC):
         self.specs.promised_before = self.controllers.kept
         self.specs.held_back = self._held_back
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
-        self.groups = PodGroups(mirror.pod_groups.known, engine)
+        self.groups = PodGroups(mirror.pod_groups, engine)
         self.promise_quotas = PromiseQuotas(
             mirror, self.specs.demands, self.specs.promised, self._settled, self._may_claim
         )

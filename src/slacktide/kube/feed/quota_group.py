@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition, Rank
-from slacktide.kube.translate.promise_quotas import Quota
+from slacktide.kube.translate.disruption_budgets import Quota
 
 
 @dataclass(slots=True)

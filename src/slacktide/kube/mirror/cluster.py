@@ -11,35 +11,20 @@ from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
-from slacktide.kube.client.metadata import LabelSelector
-from slacktide.kube.mirror.barrier import Barrier
-from slacktide.kube.mirror.changes import Changes
-from slacktide.kube.mirror.departures import Departures
+from slacktide.kube.mirror.barrier import Barrier, Changes
 from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
-from slacktide.kube.mirror.pending_resizes import PendingResizes
-from slacktide.kube.mirror.pod_groups import PodGroupMirror
-from slacktide.kube.mirror.pod_record import FINAL, End, PodRecord, unread
+from slacktide.kube.mirror.pod_record import FINAL, Departures, End, PendingResizes, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
-from slacktide.kube.resources.objects import (
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    PromiseQuota,
-    Service,
-    ServiceClass,
-)
-from slacktide.kube.resources.workloads import Template
+from slacktide.kube.resources.custom_resources import PromiseQuota, ServiceClass
+from slacktide.kube.resources.objects import LabelSelector, Namespace, Node, Pod, PodDisruptionBudget, Service, Template
 from slacktide.kube.translate.causes import Setting, end_of
-from slacktide.kube.translate.default_spread import DefaultSpread
-from slacktide.kube.translate.disruption_budgets import Budgets
-from slacktide.kube.translate.maintenance import Maintenance
+from slacktide.kube.translate.disruption_budgets import Budgets, Maintenance, Quotas
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
-from slacktide.kube.translate.profiles import profiles_of
-from slacktide.kube.translate.promise_quotas import Quotas
+from slacktide.kube.translate.pod_groups import Groups
+from slacktide.kube.translate.profiles import DefaultSpread, profiles_of
 from slacktide.kube.translate.service_classes import Classes, default_of
 from slacktide.model.causes import OPERATOR
 
@@ -74,7 +59,7 @@ class ClusterMirror:
         self.devices = DeviceMirror(self.pods, self._followers, self._tell_pod, self._view_nodes)
         self.maintenance = Maintenance()
         self.quotas = Quotas()
-        self.pod_groups = PodGroupMirror(self._followers)
+        self.pod_groups = Groups(self._tell_groups)
         added = {name: profile.added for name, profile in self._profiles.items()}
         self.constraints = ConstraintIndex(added)
         self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
@@ -362,6 +347,10 @@ class ClusterMirror:
     def _tell_classes(self, names: Sequence[str] = (), namespace: str = "") -> None:
         for one in self._followers:
             one.classes(names, namespace)
+
+    def _tell_groups(self, source: str, namespace: str, name: str) -> None:
+        for one in self._followers:
+            one.pod_groups(source, namespace, name)
 
     # -- budgets -------------------------------------------------------------------------------------------------
 

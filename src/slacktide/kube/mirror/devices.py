@@ -16,24 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from slacktide.kube.mirror.changes import Changes
-from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, Planned, Reservation
+from slacktide.kube.mirror.barrier import Changes
+from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, ExtendedResources, Planned, Reservation
 from slacktide.kube.mirror.device_sorts import Key, Sorts
-from slacktide.kube.mirror.extended_resources import ExtendedResources
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of
-from slacktide.kube.translate.devices.claims import wish_of
-from slacktide.kube.translate.devices.pod_claims import (
-    NO_CLAIMS,
-    ClaimNeeds,
-    claims_of,
-    names_of,
-    usable_from,
-)
+from slacktide.kube.resources.objects import DeviceClass, DeviceTaintRule, Pod, ResourceClaim, ResourceSlice
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, allocation, devices_of
+from slacktide.kube.translate.devices.claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from, wish_of
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
-from slacktide.kube.translate.devices.results import allocation
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME

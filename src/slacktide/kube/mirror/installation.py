@@ -7,8 +7,7 @@ import logging
 from typing import Any
 
 from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection, KubeError, Unreachable
-from slacktide.kube.client.kinds import Kind
-from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
+from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS, Kind
 
 LOG = logging.getLogger(__name__)
 

@@ -1,6 +1,6 @@
 """Who may ask a running scheduler: whoever the API server knows and lets, as kube-scheduler's own pages have it.
 
-A request shows a client certificate (:mod:`.client_certificates`) or a bearer token. A TokenReview tells whose a
+A request shows a client certificate (:mod:`.certificates`) or a bearer token. A TokenReview tells whose a
 token is, a SubjectAccessReview whether that user may use the verb on the path (a ``nonResourceURL`` of RBAC). Both
 answers are remembered for :data:`ANSWER_SECONDS`, as there, so that a right that is taken away ends after twice that at
 the latest. Where the API server cannot be asked nobody is let in.

@@ -21,10 +21,8 @@ from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError
 from slacktide.kube.client.http import BAD_REQUEST, NOT_FOUND, UNAVAILABLE, Connection
 from slacktide.kube.observe.access import Reviews
-from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.client_certificates import ClusterAuthorities
-from slacktide.kube.observe.dashboard import WatchedScheduler
-from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
+from slacktide.kube.observe.certificates import Certificate, ClusterAuthorities
+from slacktide.kube.observe.dashboard import PodHistory, PodStory, WatchedScheduler, text_of
 from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page, near
 from slacktide.kube.observe.metrics import LoopLag, Meter
 from slacktide.kube.observe.scrape import Collector

@@ -12,10 +12,9 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Base
 
 from slacktide.engine.ledger.overview import Overview, joined, overview
-from slacktide.kube.observe.availability_metrics import OVERLOADED, availability, planned
+from slacktide.kube.observe.availability_metrics import OVERLOADED, availability, by_class, by_workload, planned
 from slacktide.kube.observe.families import Families
 from slacktide.kube.observe.metrics import Meter
-from slacktide.kube.observe.workload_metrics import by_class, by_workload
 from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:

@@ -17,16 +17,14 @@ from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, PERMANENT, ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.pacing import Limiter, lacks_right
 from slacktide.kube.client.pages import pages
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext
 from slacktide.kube.publish.write_plan import WritePlan
-from slacktide.kube.resources.objects import AVAILABILITY, Availability
+from slacktide.kube.resources.objects import AVAILABILITY, Availability, Malformed, Reference, encode
 from slacktide.kube.translate.owners import Target
 
 LOG = logging.getLogger(__name__)

@@ -9,8 +9,7 @@ from slacktide.engine.core.plans import GivenUp
 from slacktide.engine.explain import giving_up
 from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.client.quantities import text_of
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.resources.custom_resources import API_VERSION
+from slacktide.kube.resources.objects import API_VERSION, rfc3339
 from slacktide.kube.translate.owners import Target, is_followed
 
 

@@ -10,8 +10,11 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
+from slacktide.config import KubeSettings
 from slacktide.kube.client.http import (
     CONFLICT,
     FORBIDDEN,
@@ -22,11 +25,11 @@ from slacktide.kube.client.http import (
     Connection,
     Unreachable,
 )
-from slacktide.kube.client.kinds import encode
-from slacktide.kube.client.metadata import Part, Reference
 from slacktide.kube.client.pacing import Limiter
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.clock import monotonic_seconds, wall_seconds
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.resources.objects import Part, Reference, encode, rfc3339
 
 LOG = logging.getLogger(__name__)
 
@@ -231,3 +234,17 @@ class EventRecorder:
         if series.related is not None:
             event["related"] = series.related
         return event
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """A session's connection, feed and clock; ``leading`` is asked before every act, and only while ``gate`` is open
+    may the engine be told or asked about what a pass changes."""
+
+    connection: Connection
+    settings: KubeSettings
+    feed: Feed
+    recorder: EventRecorder
+    clock: Callable[[], float]
+    leading: Callable[[], bool]
+    gate: Gate

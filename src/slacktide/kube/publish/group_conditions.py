@@ -13,14 +13,11 @@ from typing import Any, NamedTuple
 
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, STRATEGIC_MERGE_PATCH, UNPROCESSABLE, ApiError, Unreachable
-from slacktide.kube.client.kinds import encode
-from slacktide.kube.client.metadata import Reference
-from slacktide.kube.client.timestamps import rfc3339
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.publish.session_context import SessionContext
-from slacktide.kube.resources.pod_groups import POD_GROUP, PodGroup
+from slacktide.kube.publish.conditions import named_rule
+from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.resources.objects import POD_GROUP, PodGroup, Reference, encode, rfc3339
 
 LOG = logging.getLogger(__name__)
 
@@ -78,7 +75,7 @@ class GroupConditionWriter:
                 await self._look()
 
     async def _look(self) -> None:
-        known = self._feed.mirror.pod_groups.known
+        known = self._feed.mirror.pod_groups
         self._reported = {name: told for name, told in self._reported.items() if name in known.objects}
         uids = {one.metadata.uid for one in known.objects.values()}
         self._warned = {uid: None for uid in self._warned if uid in uids}
@@ -98,7 +95,7 @@ class GroupConditionWriter:
 
     def _standing(self, found: PodGroup, pods: list[FedPod], least: int) -> Standing | None:
         """How a group stands; None where there is nothing to say, or nothing new."""
-        if problem := self._feed.mirror.pod_groups.known.problem(found.metadata.namespace, found.metadata.name):
+        if problem := self._feed.mirror.pod_groups.problem(found.metadata.namespace, found.metadata.name):
             return Standing("False", "Unschedulable", problem)
         gang = found.spec.scheduling_policy.gang
         enough = max(1, gang.min_count if gang is not None else 1)

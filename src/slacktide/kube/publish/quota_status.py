@@ -9,15 +9,12 @@ from collections.abc import Iterable
 import msgspec
 
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Unreachable
-from slacktide.kube.client.kinds import encode
-from slacktide.kube.client.metadata import Condition
 from slacktide.kube.client.quantities import cpu_text, memory_text
-from slacktide.kube.client.timestamps import Instant
 from slacktide.kube.publish.availability import MANAGER
-from slacktide.kube.publish.session_context import SessionContext
-from slacktide.kube.resources.custom_resources import PromiseQuotaStatus, UsedAmounts
-from slacktide.kube.resources.objects import PROMISE_QUOTA, PromiseQuota
-from slacktide.kube.translate.promise_quotas import Quota
+from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.resources.custom_resources import PROMISE_QUOTA, PromiseQuota, PromiseQuotaStatus, UsedAmounts
+from slacktide.kube.resources.objects import Condition, Instant, encode
+from slacktide.kube.translate.disruption_budgets import Quota
 
 LOG = logging.getLogger(__name__)
 

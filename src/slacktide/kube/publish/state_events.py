@@ -14,8 +14,8 @@ import numpy as np
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, accrue, slo_status
-from slacktide.kube.client.metadata import Reference
 from slacktide.kube.publish.availability_document import given_up_text, message
+from slacktide.kube.resources.objects import Reference
 from slacktide.kube.translate.owners import Target
 from slacktide.model.durations import write_duration
 from slacktide.model.service_class import class_name

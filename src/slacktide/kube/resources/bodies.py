@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.client.metadata import Condition, Reference
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import Condition, Reference, rfc3339
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 """Annotation of a volume whose claim no user chose."""

@@ -1,15 +1,15 @@
-"""Nodes as the core sees them: amounts, attributes, and whether they are ours."""
+"""Nodes as the core sees them: amounts, attributes, features of their kubelets, and domains that they form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from slacktide.kube.resources.objects import Node
-from slacktide.kube.translate.declared_features import declared
+from slacktide.kube.resources.objects import Node, Pod
 from slacktide.kube.translate.pod_resources import allocatable
-from slacktide.kube.translate.selectors import NODE_NAME
-from slacktide.model.constraint import FOREIGN, taint_attribute
+from slacktide.kube.translate.selectors import NODE_NAME, any_of, one_of
+from slacktide.model.constraint import FOREIGN, Condition, Constraint, Term, taint_attribute
 
 UNSCHEDULABLE = "node.kubernetes.io/unschedulable"
 PASSING = (
@@ -113,3 +113,91 @@ def view_of(node: Node, ownership: Ownership) -> NodeView:
         problem=problem,
         ready_since=0.0 if found is None else found.last_transition_time or 0.0,
     )
+
+
+RESTARTS_ALL = "RestartAllContainers"
+DECLARED = "status.declaredFeatures:"
+"""Attributes of hosts that begin so are declared features."""
+
+
+def declared(features: Iterable[str]) -> dict[str, str]:
+    """A node's features as attributes."""
+    return {f"{DECLARED}{name}": "true" for name in features}
+
+
+def needed_features(pod: Pod) -> tuple[str, ...]:
+    """The features without which a node cannot run the pod as it is meant."""
+    return tuple(_needed(pod))
+
+
+def feature_conditions(pod: Pod) -> tuple[Condition, ...]:
+    """The nodes that declare what the pod needs."""
+    return tuple(Constraint(f"{DECLARED}{name}", "exists") for name in needed_features(pod))
+
+
+def _needed(pod: Pod) -> Iterator[str]:
+    spec = pod.spec
+    rules = (rule for one in (*spec.containers, *spec.init_containers) for rule in one.restart_policy_rules)
+    if any(rule.action == RESTARTS_ALL for rule in rules):
+        yield "RestartAllContainersOnContainerExits"
+    if spec.host_network and spec.host_users is False:
+        yield "UserNamespacesHostNetworkSupport"
+
+
+OURS = Constraint(FOREIGN, "absent")
+
+
+class SharedDomains:
+    """How many nodes have which label, ours and others, kept by events."""
+
+    def __init__(self) -> None:
+        self._ours: Counter[tuple[str, str]] = Counter()
+        self._others: Counter[tuple[str, str]] = Counter()
+        self._keys: Counter[str] = Counter()
+        self._shared: dict[str, set[str]] = {}
+
+    def knows(self, key: str) -> bool:
+        """Whether a node of ours has a label with this key."""
+        return key in self._keys
+
+    def see(self, before: NodeView | None, now: NodeView | None) -> set[str]:
+        """A node is new, another than before, or gone: the keys of labels whose shared domains are others now."""
+        if before is not None and now is not None and (before.attributes, before.ours) == (now.attributes, now.ours):
+            return set()
+        touched: set[tuple[str, str]] = set()
+        for view, sign in ((before, -1), (now, 1)):
+            if view is not None and view.ours:
+                self._keys.update(dict.fromkeys(view.attributes, sign))
+        for key in () if before is None else before.attributes:
+            if not self._keys[key]:
+                del self._keys[key]
+        for view, sign in ((before, -1), (now, 1)):
+            if view is not None:
+                counts = self._ours if view.ours else self._others
+                for label in view.attributes.items():
+                    counts[label] += sign
+                    touched.add(label)
+        return {key for key, _ in self._changed(touched)}
+
+    def _changed(self, touched: Iterable[tuple[str, str]]) -> Iterable[tuple[str, str]]:
+        for label in touched:
+            key, value = label
+            is_shared = self._ours[label] > 0 and self._others[label] > 0
+            for counts in (self._ours, self._others):
+                if not counts[label]:
+                    del counts[label]
+            known = self._shared.get(key, set())
+            if is_shared == (value in known):
+                continue
+            if is_shared:
+                self._shared.setdefault(key, set()).add(value)
+            else:
+                known.discard(value)
+                if not known:
+                    del self._shared[key]
+            yield label
+
+    def condition(self, key: str) -> Condition:
+        """The nodes whose pods count for a spread over the values of a label."""
+        values = self._shared.get(key)
+        return any_of((Term((OURS,)), Term((one_of(key, values),)))) if values else OURS

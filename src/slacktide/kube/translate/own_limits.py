@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from slacktide.errors import ConfigError
-from slacktide.kube.resources.custom_resources import OwnLimitsSpec
+from slacktide.kube.resources.objects import OwnLimitsSpec
 from slacktide.model import DisruptionLimits
 from slacktide.model.disruption_limits import LONGEST
 from slacktide.model.durations import parse_duration, write_duration

@@ -20,13 +20,11 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
-from slacktide.kube.translate.declared_features import needed_features
-from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
+from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView, SharedDomains, needed_features
 from slacktide.kube.translate.pod_resources import host_ports
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, active, terms_of
 from slacktide.kube.translate.profiles import NOTHING_ADDED, Added
-from slacktide.kube.translate.shared_domains import SharedDomains
+from slacktide.kube.translate.selectors import Group, TermEffect, domains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
 from slacktide.model.placement import NO_NEIGHBOURS, Placement, Preference, Rule, Topology

@@ -8,12 +8,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
-from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
+from slacktide.kube.resources.custom_resources import (
+    EVERYBODY,
+    DisruptionsSpec,
+    HoursSpec,
+    ServiceClass,
+    ServiceClassSpec,
+    Tier,
+    WindowSpec,
+)
+from slacktide.kube.resources.objects import Metadata, Namespace, Pod, Template, TemplateMetadata, TemplateSpec
 from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
-from slacktide.kube.translate.priorities import CRITICAL, CRITICAL_CLASSES, priority_of
+from slacktide.kube.translate.owners import CRITICAL, CRITICAL_CLASSES, priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise

@@ -10,18 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slacktide.kube.resources.objects import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    Reference,
-    StorageClass,
-    Volume,
-)
+from slacktide.kube.client.metadata import Reference
+from slacktide.kube.resources.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from slacktide.kube.translate.selectors import NODE_NAME, any_of, node_conditions, one_of
-from slacktide.kube.translate.storage_capacity import StorageCapacities
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.kube.translate.volume_matching import by_size, candidates, is_for, matched, wanted
+from slacktide.kube.translate.volume_matching import StorageCapacities, by_size, candidates, is_for, matched, wanted
 from slacktide.model.constraint import NO_CONSTRAINT, AnyOf, Condition, Constraint, Term
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.quantities import quantity
 from slacktide.kube.resources.devices import (
     ClaimMetadata,
@@ -22,7 +21,7 @@ from slacktide.kube.resources.devices import (
     ResourceClaim,
     ResourceClaimSpec,
 )
-from slacktide.kube.resources.objects import Container, Pod
+from slacktide.kube.resources.objects import Container, Metadata, Pod
 from slacktide.kube.translate.devices.claims import EXACT
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"

@@ -12,9 +12,8 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from slacktide.kube.client.metadata import NodeSelector
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.resources.devices import Device, DeviceTaintRule, ResourceSlice
+from slacktide.kube.resources.objects import Device, DeviceTaintRule, NodeSelector, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
