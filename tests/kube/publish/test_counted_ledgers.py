@@ -160,7 +160,7 @@ def test_the_ledger_of_a_deleted_workload_that_waits_for_its_turn_is_written_at_
             controllers.deleted.add(key)
             writer.buried(controllers.targets[key], export(engine, key, NOW), slo_status(engine, key, NOW))
             writer._limiter = Limiter(0.001)
-            assert writer._limiter.try_take()  # the next one is due in 1,000 s
+            await writer._limiter.take()  # the next one is due in 1,000 s
             task = asyncio.ensure_future(writer.run())
             await asyncio.sleep(10.0)
             task.cancel()
@@ -255,7 +255,7 @@ def test_before_a_ledger_is_forgotten_it_is_asked_again_whose_it_is_by_then(come
             target = controllers.targets[key]
             controllers.deleted.add(key)  # nobody has that ledger now
             writer._limiter = Limiter(0.1)
-            assert writer._limiter.try_take()
+            await writer._limiter.take()
             task = asyncio.ensure_future(writer.forget(target))
             await asyncio.sleep(5.0)
             assert not server.deleted

@@ -15,8 +15,7 @@ LOG = logging.getLogger(__name__)
 class Limiter:
     """At most ``qps`` a second on average, ``burst`` at once (at least 1); ``qps`` 0 limits nothing.
 
-    Who comes first is served first. ``take`` waits, ``try_take`` never does. Raises ``ValueError`` for a
-    negative rate.
+    Who comes first is served first. Raises ``ValueError`` for a negative rate.
     """
 
     def __init__(self, qps: float, burst: int = 0) -> None:
@@ -38,15 +37,6 @@ class Limiter:
             except asyncio.CancelledError:
                 self._paid_until -= 1.0 / self.qps
                 raise
-
-    def try_take(self) -> bool:
-        """Whether one more request may be sent now; if so it is counted."""
-        if not self.qps:
-            return True
-        if self._book() <= 0.0:
-            return True
-        self._paid_until -= 1.0 / self.qps
-        return False
 
     def _book(self) -> float:
         """Counts one request; seconds until it may be sent, at most 0 for now."""

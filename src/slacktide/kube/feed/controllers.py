@@ -46,9 +46,6 @@ class Memories:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], Memory] = {}
 
-    def __len__(self) -> int:
-        return len(self._known)
-
     def keep(self, target: Target, rest: Mapping[str, Any], at: float) -> None:
         """A workload was deleted."""
         self._known.pop((target.namespace, target.ledger), None)

@@ -15,6 +15,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 from slacktide.errors import SlacktideError, StateError
@@ -100,6 +101,19 @@ HEARD = tuple(name for name, one in vars(Changes).items() if callable(one) and n
 """All that followers hear."""
 
 T = TypeVar("T", bound=HasMetadata)
+
+
+class Followers(Changes):
+    """Several followers as one; ``followers`` may become others."""
+
+    def __init__(self, followers: Sequence[Changes]) -> None:
+        for name in HEARD:
+            setattr(self, name, partial(_tell_all, followers, name))
+
+
+def _tell_all(followers: Sequence[Changes], name: str, *args: Any, **keywords: Any) -> None:
+    for one in followers:
+        getattr(one, name)(*args, **keywords)
 
 
 class SetAside(NamedTuple):

@@ -44,7 +44,7 @@ class DeviceMirror:
     def __init__(
         self,
         pods: Mapping[str, PodRecord],
-        followers: list[Changes],
+        followers: Changes,
         look_again: Callable[[PodRecord], None],
         view_node: Callable[[str], None],
     ) -> None:
@@ -105,8 +105,7 @@ class DeviceMirror:
             self._sorts.leave(uid)
             record = self._pods.get(uid)
             if record is not None and record.pod.spec.node_name:
-                for one in self._followers:
-                    one.constraints([uid])  # on a node it asks for devices no more: its claims have them
+                self._followers.constraints([uid])  # on a node it asks for devices no more: its claims have them
 
     def needs(self, pod: Pod) -> ClaimNeeds:
         """What a waiting pod's claims ask for as of now; what is wrong makes it wait, with the reason."""

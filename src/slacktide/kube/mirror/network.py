@@ -35,7 +35,7 @@ class NetworkMirror:
     used.
     """
 
-    def __init__(self, config: Config, followers: Sequence[Changes] = ()) -> None:
+    def __init__(self, config: Config, followers: Changes | None = None) -> None:
         self.asked = asks_for_users(config)
         self.site_label = config.kube.site_label
         self.network = read_network(config.delay.network) if self.asked and config.delay.network else None
@@ -52,7 +52,7 @@ class NetworkMirror:
         self.sizes: dict[str, float] = {}
         """Of images, megabits."""
         self.file_images = {} if self.network is None else {one.name: one for one in self.network.images}
-        self._followers = followers
+        self._followers = followers or Changes()
         self._by_application = by_application(config)
         self._bandwidth = config.kube.network_resource
         self.logins: Mapping[str, Logins] = {}
@@ -113,8 +113,7 @@ class NetworkMirror:
         listed += tuple(one.name for one in self.file_images.values() if name in one.present)
         if self.listed.get(name, ()) != listed:
             self.listed[name] = listed
-            for follower in self._followers:
-                follower.images_listed(name, listed)
+            self._followers.images_listed(name, listed)
 
     def on_node_delete(self, name: str) -> None:
         """A node is gone."""
@@ -129,8 +128,7 @@ class NetworkMirror:
         else:
             self._wide.discard(name)
         if before != self.has_bandwidth:
-            for follower in self._followers:
-                follower.image_sizes(self.sizes)
+            self._followers.image_sizes(self.sizes)
 
     @property
     def has_bandwidth(self) -> bool:
@@ -140,8 +138,7 @@ class NetworkMirror:
     def _see_size(self, name: str, size: float) -> None:
         if self.sizes.get(name) != size and name not in self.file_images:
             self.sizes[name] = size
-            for follower in self._followers:
-                follower.image_sizes((name,))
+            self._followers.image_sizes((name,))
 
     # -- round-trip times ------------------------------------------------------------------------------------------
 

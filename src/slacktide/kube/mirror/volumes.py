@@ -208,7 +208,7 @@ class VolumeMirror:
     def __init__(
         self,
         pods: Mapping[str, PodRecord],
-        followers: list[Changes],
+        followers: Changes,
         learn: Callable[[PodRecord], None],
         look_again: Callable[[PodRecord], None],
         view_node: Callable[[str], None],
@@ -254,8 +254,7 @@ class VolumeMirror:
         if self.attachments.limited:
             self._view_node(node)
             if uids:
-                for one in self._followers:
-                    one.constraints(sorted(uids))
+                self._followers.constraints(sorted(uids))
 
     # -- claims and volumes ----------------------------------------------------------------------------------------
 
@@ -350,8 +349,7 @@ class VolumeMirror:
         self._view_node("" if others else node)
         if others:
             uids = dict.fromkeys(uid for uids in self._claimants.values() for uid in uids)
-            for one in self._followers:
-                one.constraints(tuple(uids))
+            self._followers.constraints(tuple(uids))
 
     def on_attachment_update(self, found: VolumeAttachment) -> None:
         """A VolumeAttachment, new or changed."""

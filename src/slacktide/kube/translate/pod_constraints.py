@@ -110,14 +110,6 @@ class ConstraintIndex:
         self.version = 0
         """Another one when pods are of other kinds than before, or carry other marks."""
 
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    @property
-    def selectors(self) -> int:
-        """How many groups of pods the terms of all pods select."""
-        return len(self._groups)
-
     def learn(self, pod: Pod, exclusive: Sequence[str] = ()) -> bool:
         """Takes note of a pod, new or changed, of ours or of others on our nodes; says whether this changed the
         placement of any other pod (see :meth:`outdated`). Never raises.

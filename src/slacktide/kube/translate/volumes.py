@@ -45,14 +45,12 @@ class Needs:
     """What a pod's claims ask for.
 
     term       nodes from which all volumes can be used, or on which they can be made
-    exclusive  names of claims that one pod at a time may use (for ``ConstraintIndex.learn``)
     provision  names of claims that get their volumes once the pod has a node (:meth:`Storage.plan`); it is bound when
                they are
     waits      why the pod cannot be placed as yet; empty where it can
     """
 
     term: Term = NO_CONSTRAINT
-    exclusive: tuple[str, ...] = ()
     provision: tuple[str, ...] = ()
     waits: str = ""
 
@@ -172,19 +170,14 @@ class Storage:
         """What the pod's claims ask for as of now. Never raises: what is wrong makes the pod wait, with the reason."""
         if not any(claim_name(pod, volume) for volume in pod.spec.volumes):
             return NO_NEEDS
-        exclusive = self.exclusive(pod)
         if self.unknown:
-            return Needs(exclusive=exclusive, waits=self.unknown)
+            return Needs(waits=self.unknown)
         try:
             gathered = self._gather(pod)
             conditions = (*gathered.conditions, *self._places_of(list(gathered.waiting.values())))
         except Unschedulable as error:
-            return Needs(exclusive=exclusive, waits=error.reason)
-        return Needs(
-            term=Term(tuple(dict.fromkeys(conditions))),
-            exclusive=exclusive,
-            provision=tuple(gathered.waiting),
-        )
+            return Needs(waits=error.reason)
+        return Needs(Term(tuple(dict.fromkeys(conditions))), tuple(gathered.waiting))
 
     def plan(self, pod: Pod, node: Mapping[str, str]) -> VolumePlan:
         """Which volumes the pod's claims get on a node with these attributes. O(volumes of the claims' classes).
