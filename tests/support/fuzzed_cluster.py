@@ -33,8 +33,8 @@ from slacktide.kube.housekeeping import retire_vacant
 from slacktide.kube.mirror.barrier import DEFECT, SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.publish.availability_document import document
 from slacktide.kube.publish.conditions import named_rule
+from slacktide.kube.publish.state_events import document
 from slacktide.kube.resources.objects import AVAILABILITY, DEPLOYMENT, NAMESPACE, NODE, POD, SERVICE_CLASS, Availability
 from slacktide.kube.translate.owners import Target
 from slacktide.settings import load_live

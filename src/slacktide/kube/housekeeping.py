@@ -16,7 +16,7 @@ from slacktide.kube.client.http import NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiErr
 from slacktide.kube.feed.fed_pod import HELD, ORPHAN
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.resources.objects import AVAILABILITY
 from slacktide.model.service_class import class_name
@@ -50,14 +50,14 @@ def retire_vacant(engine: Engine, now: float, patience: float, keys: Iterable[st
     return concerned
 
 
-class Housekeeper:
+class Housekeeper(SessionPart):
     """Looks after what no event tells."""
 
     def __init__(
         self, session: SessionContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents
     ) -> None:
-        self._connection, self._feed, self._reporter, self._ledger = session.connection, session.feed, reporter, ledger
-        self._clock, self._leading, self._gate, self._states = session.clock, session.leading, session.gate, states
+        super().__init__(session)
+        self._reporter, self._ledger, self._states = reporter, ledger, states
         self.losses = LossTotals()
         self._ask_at: dict[str, float] = {}
         self._told: set[str] = set()

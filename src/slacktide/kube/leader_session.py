@@ -33,9 +33,8 @@ from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
 from slacktide.kube.publish.events import EventRecorder, SessionContext
-from slacktide.kube.publish.group_conditions import GroupConditionWriter
-from slacktide.kube.publish.quota_status import QuotaStatusWriter
 from slacktide.kube.publish.state_events import ShortLives, StateEvents
+from slacktide.kube.publish.statuses import GroupConditionWriter, QuotaStatusWriter
 from slacktide.kube.resources.objects import Availability, Reference
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import concerns_class

@@ -17,7 +17,7 @@ from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.publish.availability_document import document
+from slacktide.kube.publish.state_events import document
 from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec
 from slacktide.kube.resources.objects import (
     AVAILABILITY,

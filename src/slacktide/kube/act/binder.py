@@ -17,7 +17,7 @@ from slacktide.kube.act.volume_provisioning import VolumeProvisioner
 from slacktide.kube.client.http import CONFLICT, NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.objects import POD, Malformed, encode_binding, pod_reference
 from slacktide.model.hosts import DEVICES
 
@@ -32,12 +32,11 @@ class GiveUp(Protocol):
     def __call__(self, uid: str, reason: str, *, at_once: bool = False) -> None: ...
 
 
-class Binder:
+class Binder(SessionPart):
     """Binds, one decision after the other for each :meth:`run`; ``leading`` is asked before every request."""
 
     def __init__(self, session: SessionContext, devices: DeviceAllocator, counts: Counts, give_up: GiveUp) -> None:
-        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
-        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        super().__init__(session)
         self._volumes, self._devices = VolumeProvisioner(session), devices
         self._counts, self._give_up = counts, give_up
         self._waiting: asyncio.Queue[Decision] = asyncio.Queue()

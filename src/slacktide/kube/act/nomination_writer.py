@@ -30,7 +30,7 @@ from slacktide.kube.client.http import (
 )
 from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.objects import POD, Condition, Instant, Malformed, Part, encode_pod_status, pod_reference
 from slacktide.kube.translate.unschedulable import LACKS_NODE
 
@@ -39,16 +39,15 @@ LOG = logging.getLogger(__name__)
 LONGEST_NOMINATION_PAUSE_SECONDS = 30.0
 
 
-class NominationWriter:
+class NominationWriter(SessionPart):
     """Writes nominations, each with whom the pod waits for; ``leading`` is asked before each request.
 
     ``awaited`` names who is still to leave, by the pod's UID.
     """
 
     def __init__(self, session: SessionContext, awaited: Callable[[str], str]) -> None:
-        self._connection, self._leading, self._feed = session.connection, session.leading, session.feed
-        self._pods = session.feed.pods
-        self._recorder, self._clock, self._awaited = session.recorder, session.clock, awaited
+        super().__init__(session)
+        self._pods, self._awaited = session.feed.pods, awaited
         self._wanted: dict[str, tuple[str, asyncio.Event]] = {}
         """By UID: what is to be written, until it is, and whether that was tried."""
         self._at_work: set[str] = set()
@@ -133,12 +132,12 @@ class NominationWriter:
         return True
 
 
-class FormerNominations:
+class FormerNominations(SessionPart):
     """Asks about one after the other; ``leading`` is asked before each request."""
 
     def __init__(self, session: SessionContext, nominations: NominationWriter) -> None:
-        self._connection, self._leading, self._gate = session.connection, session.leading, session.gate
-        self._feed, self._nominations = session.feed, nominations
+        super().__init__(session)
+        self._nominations = nominations
         self._doubtful: deque[FedPod] = deque()
 
     def doubt(self, pod: FedPod) -> None:

@@ -16,7 +16,7 @@ from slacktide.kube.client.http import NOT_FOUND, TOO_MANY, ApiError, Unreachabl
 from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PendingResize, grace
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.objects import POD, Pod, encode_eviction, pod_reference
 from slacktide.kube.translate.owners import BOUND_TO_NODES, controlling
 from slacktide.kube.translate.pod_resources import pending_resize, wanted
@@ -47,15 +47,14 @@ def stays(pod: Pod) -> str:
     return NOBODY_MAKES_IT_ANEW if owner is None and said != MOVE else ""
 
 
-class Relocator:
+class Relocator(SessionPart):
     """Evicts pods whose resizes have waited for ``kube.resize_patience``, one at a time; ``leading`` is asked first."""
 
     def __init__(
         self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self._connection, self._settings, self._feed = session.connection, session.settings, session.feed
-        self._recorder, self._leading, self._counts = session.recorder, session.leading, counts
-        self._gate, self._before_eviction = session.gate, before_eviction
+        super().__init__(session)
+        self._counts, self._before_eviction = counts, before_eviction
         self._moving: tuple[str, str, float] | None = None  # a pod's UID, its controller, and until when we wait
         self._not_before: dict[str, float] = {}
         self._unknown: set[str] = set()  # evictions to which no answer came

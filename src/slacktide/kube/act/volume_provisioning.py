@@ -9,7 +9,7 @@ from functools import partial
 from slacktide.engine.core import types
 from slacktide.kube.client.http import MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.objects import Malformed, encode_annotations, encode_claim_reference
 from slacktide.kube.resources.volumes import (
     PERSISTENT_VOLUME,
@@ -29,17 +29,12 @@ AVOID_BACKOFFS = 1.5
 waits between two attempts, so that the next goes elsewhere. kube-scheduler gets there because it draws among equals."""
 
 
-class VolumeProvisioner:
+class VolumeProvisioner(SessionPart):
     """Follows the annotation protocol of volume provisioning. ``leading`` is asked before every act."""
 
     def __init__(self, session: SessionContext) -> None:
-        self._connection, self._feed, self._clock, self._leading = (
-            session.connection,
-            session.feed,
-            session.clock,
-            session.leading,
-        )
-        self._gate, self._avoid_seconds = session.gate, AVOID_BACKOFFS * session.settings.backoff_longest
+        super().__init__(session)
+        self._avoid_seconds = AVOID_BACKOFFS * session.settings.backoff_longest
         self._patience = session.settings.creation_allowance
         """For so long a place is kept for a pod that waits there for its volumes."""
 

@@ -24,8 +24,8 @@ from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.pod_record import FINAL
-from slacktide.kube.publish.availability_document import given_up_text
 from slacktide.kube.publish.conditions import named_rule
+from slacktide.kube.publish.state_events import given_up_text
 from slacktide.kube.resources.objects import rfc3339, whole_seconds
 from slacktide.kube.translate.owners import Target
 from slacktide.model.service_class import class_name

@@ -16,7 +16,7 @@ from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.publish.events import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.bodies import encode_pod_status
 from slacktide.kube.resources.objects import POD, Condition, Instant, Reference, pod_reference, whole_seconds
 from slacktide.kube.translate.unschedulable import FAILED, LACKS_NODE, WAITING_FOR_VOLUME
@@ -66,12 +66,11 @@ class Reported(NamedTuple):
     may_at: float = inf
 
 
-class ConditionWriter:
+class ConditionWriter(SessionPart):
     """Tells reasons in the background; a decision never waits for one."""
 
     def __init__(self, session: SessionContext) -> None:
-        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
-        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        super().__init__(session)
         self._limiter = Limiter(session.settings.event_qps, 100)
         self._due: dict[str, None] = {}
         """Whose reason is to be told at once."""

@@ -248,3 +248,12 @@ class SessionContext:
     clock: Callable[[], float]
     leading: Callable[[], bool]
     gate: Gate
+
+
+class SessionPart:
+    """One who acts or publishes during a leader's session."""
+
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._settings, self._feed = session.connection, session.settings, session.feed
+        self._recorder, self._clock = session.recorder, session.clock
+        self._leading, self._gate = session.leading, session.gate

@@ -15,7 +15,7 @@ from slacktide.errors import ConfigError, InputError, OutputError, Problem, Stat
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.feed.takeover import by_owner, owner_of
 from slacktide.kube.publish.availability import MANAGER
-from slacktide.kube.publish.availability_document import metadata_of
+from slacktide.kube.publish.state_events import metadata_of
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.custom_resources import API_VERSION, AVAILABILITY, Availability
 from slacktide.kube.resources.objects import LEASE, Kind, Malformed, encode, rfc3339

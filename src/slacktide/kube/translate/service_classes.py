@@ -18,9 +18,9 @@ from slacktide.kube.resources.custom_resources import (
     WindowSpec,
 )
 from slacktide.kube.resources.objects import Metadata, Namespace, Pod, Template, TemplateMetadata, TemplateSpec
-from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
 from slacktide.kube.translate.owners import CRITICAL, CRITICAL_CLASSES, priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.kube.translate.user_access import Allowance, allowance, stricter
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration
