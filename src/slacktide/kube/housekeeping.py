@@ -12,7 +12,7 @@ import numpy as np
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import LOSSES, Overview, overview
-from slacktide.kube.client.http import NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Unreachable
 from slacktide.kube.feed.fed_pod import HELD, ORPHAN
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
@@ -133,7 +133,7 @@ class Housekeeper(SessionPart):
             try:
                 await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:
-                if error.status == TOO_MANY or error.status >= SERVER_ERROR:
+                if error.passes:
                     return
                 if error.status == NOT_FOUND and self._is_empty(key):
                     controllers.deleted.add(key)

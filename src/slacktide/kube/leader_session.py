@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -258,7 +259,11 @@ class LeaderSession(FeedListener):
         for decision in outcome.decisions:
             self._must_lead()
             self._replica.on_decision(decision)
-            self._carry_out(decision)
+            if self.actor.carry_out(decision):
+                for victim in decision.victims:
+                    key = self.engine.pods[victim.uid].key
+                    self.feed.succession.told(key, victim.uid)
+                    self.changed(key)
             yield
         self._look_again(everybody=True)
         waiting = self._to_be_told()
@@ -356,23 +361,10 @@ class LeaderSession(FeedListener):
                 yield
                 self._must_lead()
 
-    def _carry_out(self, decision: Decision) -> None:
-        if self.actor.carry_out(decision):
-            self._told_to_leave(decision.victims)
-
-    def _told_to_leave(self, victims: tuple[types.Victim, ...]) -> None:
-        for victim in victims:
-            key = self.engine.pods[victim.uid].key
-            self.feed.succession.told(key, victim.uid)
-            self.changed(key)
-
     def queues(self) -> dict[str, int]:
         """How many pods wait, by queue."""
-        found = dict.fromkeys(fed_pod.QUEUES, 0)
-        for pod in self.feed.pods.values():
-            if pod.queue in found:
-                found[pod.queue] += 1
-        return found
+        found = Counter(pod.queue for pod in self.feed.pods.values())
+        return {name: found[name] for name in fed_pod.QUEUES}
 
     def without_class(self) -> int:
         """How many pods there are, waiting or running, whose class is not known or cannot be theirs; O(pods)."""

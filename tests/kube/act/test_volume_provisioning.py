@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from slacktide.kube.act.volume_provisioning import VolumeProvisioner
+from slacktide.kube.act.binder import VolumeProvisioner
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.resources.objects import PersistentVolumeClaim
 from slacktide.kube.translate.volumes import SELECTED_NODE

@@ -182,7 +182,7 @@ def _room(found: Json, pods: list[Json]) -> list[str]:
     from slacktide.kube.client.kinds import Malformed
     from slacktide.kube.client.quantities import quantity, text_of
     from slacktide.kube.resources.objects import POD
-    from slacktide.kube.translate.pod_resources import requests
+    from slacktide.kube.translate.nodes import requests
     from slacktide.kube.translate.unschedulable import Unschedulable
 
     asked: Counter[str] = Counter()

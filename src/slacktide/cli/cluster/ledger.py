@@ -42,6 +42,7 @@ def export(
 
     from slacktide.kube.client.metadata import rfc3339
     from slacktide.kube.publish import ledger_transfer
+    from slacktide.whole_file import write_whole
 
     found, broken = asyncio.run(_export(kubeconfig, context, namespace or ""))
     for problem in broken:
@@ -50,7 +51,7 @@ def export(
     if out is None:
         click.echo(text, nl=False)
         return
-    ledger_transfer.write(out, text)
+    write_whole(out, text)
     click.echo(f"{len(found)} ledgers written to {out}", err=True)
 
 

@@ -22,9 +22,7 @@ from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
 from slacktide.kube.client.http import (
     CONFLICT,
     NOT_FOUND,
-    SERVER_ERROR,
     STRATEGIC_MERGE_PATCH,
-    TOO_MANY,
     ApiError,
     Unreachable,
 )
@@ -121,7 +119,7 @@ class NominationWriter(SessionPart):
             await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
         except ApiError as error:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
-            return error.status not in (TOO_MANY, CONFLICT) and error.status < SERVER_ERROR
+            return error.status != CONFLICT and not error.passes
         except Unreachable as error:
             LOG.debug("nomination of %s/%s: %s", *pod.namespaced_name, error)
             return False

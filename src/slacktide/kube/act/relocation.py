@@ -18,8 +18,8 @@ from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PendingResize, grace
 from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.objects import POD, Pod, encode_eviction, pod_reference
+from slacktide.kube.translate.nodes import pending_resize, wanted
 from slacktide.kube.translate.owners import BOUND_TO_NODES, controlling
-from slacktide.kube.translate.pod_resources import pending_resize, wanted
 from slacktide.kube.translate.unschedulable import Unschedulable
 
 LOG = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ LOG = logging.getLogger(__name__)
 ON_RESIZE = "slacktide.io/on-resize"
 MOVE, STAY = "move", "stay"
 TICK_SECONDS = 1.0
-ASK_AGAIN_SECONDS = 10.0
+MOVE_AGAIN_SECONDS = 10.0
 """After an eviction that was refused."""
 NOBODY_MAKES_IT_ANEW = f"no controller creates a bare pod again; annotation {ON_RESIZE}: {MOVE} allows its eviction"
 
@@ -125,7 +125,7 @@ class Relocator(SessionPart):
     async def _evict(self, pod: FedPod, pending: PendingResize, now: float) -> None:
         namespace, name = pod.namespaced_name
         path, body = POD.path(namespace, name, "eviction"), encode_eviction(namespace, name, pod.uid)
-        self._not_before[pod.uid] = now + ASK_AGAIN_SECONDS
+        self._not_before[pod.uid] = now + MOVE_AGAIN_SECONDS
         engine = self._feed.engine
         engine.displace(pod.uid, now)
         if not await self._gate.after(self._before_eviction(pod.key)):

@@ -93,6 +93,11 @@ class ApiError(KubeError):
         self.message = message
         self.retry_after = retry_after
 
+    @property
+    def passes(self) -> bool:
+        """Whether the answer may be another in a moment: too many requests, or a failure of the API server's own."""
+        return self.status == TOO_MANY or self.status >= SERVER_ERROR
+
 
 async def connect(
     kubeconfig: Path | None = None,

@@ -115,7 +115,7 @@ class FeedListener:
         """Something happened that may let somebody be placed."""
 
     def behind(self) -> None:
-        """Some pods are to be looked at in their turn (:mod:`.catching_up`)."""
+        """Some pods are to be looked at in their turn (:class:`.crowds.CatchingUp`)."""
 
     def confirmed(self, uid: str) -> None:
         """A pod is seen to be bound."""

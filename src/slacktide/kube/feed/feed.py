@@ -14,11 +14,10 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
-from slacktide.kube.feed import catching_up, fed_pod
+from slacktide.kube.feed import crowds, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
-from slacktide.kube.feed.catching_up import CatchingUp
 from slacktide.kube.feed.controllers import Controllers
-from slacktide.kube.feed.crowds import Crowds, Lonely
+from slacktide.kube.feed.crowds import CatchingUp, Crowds, Lonely
 from slacktide.kube.feed.fed_pod import FedPod, FeedListener
 from slacktide.kube.feed.hosts import Hosts, NetworkFeed
 from slacktide.kube.feed.pod_groups import PodGroups
@@ -333,7 +332,7 @@ class Feed(Changes, ABC):
                 del self.orphans[owner]
 
     def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
-        many = self.catching_up.in_turn and len(uids) > catching_up.FEW and not at_once
+        many = self.catching_up.in_turn and len(uids) > crowds.FEW and not at_once
         self._put_behind = by if many else ""
         if self._put_behind:
             self.catching_up.later(uids)
@@ -456,7 +455,7 @@ class Feed(Changes, ABC):
                 self.listener.withdrawn(pod.uid, problem)
             return True  # its binding is on the way
         if self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
-            pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
+            pod.queue, pod.problem = fed_pod.BACKOFF, crowds.BEHIND
             if pod.key:  # it has changed, and had its turn before
                 pod.queue = fed_pod.UNSCHEDULABLE
                 self.engine.sleep(pod.uid)

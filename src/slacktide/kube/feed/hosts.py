@@ -15,9 +15,8 @@ from slacktide.kube.feed.fed_pod import FedPod, FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.network import NetworkMirror
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.nodes import NodeView
+from slacktide.kube.translate.nodes import Demands, NodeView
 from slacktide.kube.translate.owners import is_bound_to_its_node
-from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.latency import latencies
 

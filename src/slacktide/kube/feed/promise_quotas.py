@@ -22,8 +22,8 @@ from slacktide.kube.feed.quota_group import Group
 from slacktide.kube.feed.quota_line import Claim, QueuePosition
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.nodes import Demands
 from slacktide.kube.translate.owners import Target
-from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.service_classes import OF_CLASS, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 

@@ -14,10 +14,9 @@ from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import Metadata, Pod
 from slacktide.kube.translate.devices.claims import NO_CLAIMS
-from slacktide.kube.translate.nodes import NodeView, lasting
+from slacktide.kube.translate.nodes import Demands, NodeView, lasting
 from slacktide.kube.translate.owners import Target, controlling, is_of_the_system
 from slacktide.kube.translate.pod_constraints import PodConstraints
-from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import NO_WANTS, Wants

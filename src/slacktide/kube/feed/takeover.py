@@ -21,8 +21,8 @@ from slacktide.kube.mirror.pod_record import Departure, End, PodRecord, finished
 from slacktide.kube.resources.custom_resources import AVAILABILITY, Availability
 from slacktide.kube.resources.objects import TIMESTAMP_SECONDS, Identity, Reference, condition_of
 from slacktide.kube.translate.disruption_budgets import SEVERAL
+from slacktide.kube.translate.nodes import PODS
 from slacktide.kube.translate.owners import Target, is_followed
-from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated, said_to_wait_for_volume
 
 FOREIGN_SPEC = -1

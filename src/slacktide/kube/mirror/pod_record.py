@@ -2,7 +2,7 @@
 led.
 
 The kubelet resizes pods in place and says of what it cannot do that it is Deferred (until there is room) or Infeasible
-(condition PodResizePending). How much room counts is :mod:`slacktide.kube.translate.pod_resources`'s.
+(condition PodResizePending). How much room counts is :mod:`slacktide.kube.translate.nodes`'s.
 
 A pod that comes and goes while nobody leads is in no ledger, and no list shows it any more. Whose doing its end is
 shows when it is told to go: later its node is open again, or its maintenance window is over.
@@ -21,8 +21,8 @@ from msgspec.structs import force_setattr
 
 from slacktide.kube.resources.objects import Malformed, Metadata, Pod, PodSpec, Volume, condition_of, happened, seen_at
 from slacktide.kube.translate.causes import is_taken_for_lost
+from slacktide.kube.translate.nodes import INFEASIBLE, pending_resize
 from slacktide.kube.translate.owners import bounded
-from slacktide.kube.translate.pod_resources import INFEASIBLE, pending_resize
 from slacktide.kube.translate.pod_terms import READ
 from slacktide.model.causes import WORKLOAD
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from slacktide.engine.explain.feasibility import rule_text
 from slacktide.engine.explain.reasons import Explainer
-from slacktide.kube.client.http import SERVER_ERROR, STRATEGIC_MERGE_PATCH, TOO_MANY, ApiError, Unreachable
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -202,7 +202,7 @@ class ConditionWriter(SessionPart):
             await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
         except ApiError as error:
             LOG.debug("condition of %s/%s: %s", *pod.namespaced_name, error)
-            return error.status != TOO_MANY and error.status < SERVER_ERROR
+            return not error.passes
         except Unreachable as error:
             LOG.debug("condition of %s/%s: %s", *pod.namespaced_name, error)
             return False

@@ -19,8 +19,6 @@ from slacktide.kube.client.http import (
     CONFLICT,
     FORBIDDEN,
     NOT_FOUND,
-    SERVER_ERROR,
-    TOO_MANY,
     ApiError,
     Connection,
     Unreachable,
@@ -192,7 +190,7 @@ class EventRecorder:
                     series.written = 1  # The answer to an earlier attempt was lost; if not, a change finds nothing.
                 elif error.status == FORBIDDEN and forbidden < MOST_FORBIDDEN:
                     forbidden += 1
-                elif error.status < SERVER_ERROR and error.status != TOO_MANY:
+                elif not error.passes:
                     LOG.debug("event %s about %s: %s", series.reason, series.reference.name, error)
                     return 0
             except Unreachable as error:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from slacktide.engine.ledger.checkpoint import BrokenLedger, NewerLedger, moved, read
-from slacktide.errors import ConfigError, InputError, OutputError, Problem, StateError
+from slacktide.errors import ConfigError, InputError, Problem, StateError
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.feed.takeover import by_owner, owner_of
 from slacktide.kube.publish.availability import MANAGER
@@ -63,17 +63,6 @@ def text_of(kept: Iterable[Kept], exported: str) -> str:
     head = json.dumps(HEAD | {"exported": exported})[:-1]
     lines = ",\n".join(json.dumps(one.entry(), ensure_ascii=False) for one in kept)
     return f'{head}, "ledgers": [\n{lines}\n]}}\n'
-
-
-def write(path: Path, text: str) -> None:
-    """Write it, whole or not at all. Raises :class:`OutputError`."""
-    aside = path.with_name(f".{path.name}.new")
-    try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(path)
-    except OSError as error:
-        aside.unlink(missing_ok=True)
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
 def load(path: Path) -> list[Kept]:

@@ -20,8 +20,7 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView, SharedDomains, needed_features
-from slacktide.kube.translate.pod_resources import host_ports
+from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView, SharedDomains, host_ports, needed_features
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, active, terms_of
 from slacktide.kube.translate.profiles import NOTHING_ADDED, Added
 from slacktide.kube.translate.selectors import Group, TermEffect, domains

@@ -19,8 +19,7 @@ from slacktide.kube.resources.objects import (
     Toleration,
     TopologySpreadConstraint,
 )
-from slacktide.kube.translate.nodes import feature_conditions
-from slacktide.kube.translate.pod_resources import ANY_ADDRESS
+from slacktide.kube.translate.nodes import ANY_ADDRESS, feature_conditions
 from slacktide.kube.translate.selectors import (
     PodSelection,
     Selector,
