@@ -13,7 +13,7 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.cluster.netprobe import netprobe
-from slacktide.kube.mirror.installation import POLICIES
+from slacktide.kube.mirror.watches import POLICIES
 from slacktide.kube.resources import custom_resources
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT

@@ -17,7 +17,7 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
-from slacktide.kube.act.relocation import Relocator
+from slacktide.kube.act.eviction import Relocator
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.log_fields import PASS
 from slacktide.kube.client.turns import Turns

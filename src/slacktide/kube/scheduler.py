@@ -17,9 +17,8 @@ from slacktide.kube.clock import Clock, steady_seconds, work_seconds
 from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.leader_session import GaveWay, LeaderSession, LeadershipLost, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.installation import Installation
 from slacktide.kube.mirror.network import LoginPoller
-from slacktide.kube.mirror.watches import Watches
+from slacktide.kube.mirror.watches import Installation, Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.resources.objects import Availability

@@ -10,7 +10,7 @@ from slacktide.errors import InputError, Problem
 from slacktide.kube.client.credentials import load_access
 from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.pages import pages
+from slacktide.kube.client.reflector import pages
 from slacktide.kube.clock import wall_seconds
 from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources.objects import POD

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from slacktide.kube.act.relocation import NOBODY_MAKES_IT_ANEW, ON_RESIZE, stays
+from slacktide.kube.act.eviction import NOBODY_MAKES_IT_ANEW, ON_RESIZE, stays
 from slacktide.kube.mirror.pod_record import PendingResizes, PodRecord
 from slacktide.kube.resources.objects import POD, Pod
 from slacktide.kube.translate.nodes import Demands, pending_resize, requests, wanted

@@ -57,7 +57,7 @@ def export(
 
 async def _export(kubeconfig: Path | None, context: str | None, namespace: str) -> tuple[list[Kept], list[str]]:
     from slacktide.kube.client.http import connect
-    from slacktide.kube.mirror.installation import installed
+    from slacktide.kube.mirror.watches import installed
     from slacktide.kube.publish.ledger_transfer import kept_in
 
     async with await connect(kubeconfig, context=context) as connection:
@@ -98,7 +98,7 @@ async def _import(
     kept: list[Kept], kubeconfig: Path | None, context: str | None, replace: bool, lease: tuple[str, str]
 ) -> str:
     from slacktide.kube.client.http import connect
-    from slacktide.kube.mirror.installation import installed
+    from slacktide.kube.mirror.watches import installed
     from slacktide.kube.publish.ledger_transfer import nobody_leads, put
 
     async with await connect(kubeconfig, context=context) as connection:

@@ -19,14 +19,8 @@ from slacktide.kube.client.http import CONFLICT, MERGE_PATCH, NOT_FOUND, SERVER_
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.events import SessionContext, SessionPart
-from slacktide.kube.resources.objects import (
-    POD,
-    Malformed,
-    encode_annotations,
-    encode_binding,
-    encode_claim_reference,
-    pod_reference,
-)
+from slacktide.kube.resources.bodies import encode_annotations, encode_binding, encode_claim_reference
+from slacktide.kube.resources.objects import POD, Malformed, pod_reference
 from slacktide.kube.resources.volumes import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,

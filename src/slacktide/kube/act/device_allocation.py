@@ -41,14 +41,16 @@ from slacktide.kube.resources.bodies import (
 )
 from slacktide.kube.resources.objects import POD, RESOURCE_CLAIM, Malformed, Pod, ResourceClaim, pod_reference
 from slacktide.kube.translate.devices.claims import (
+    ANNOTATION,
     FINALIZER,
     claims_of,
+    encoded,
     is_reserved_for,
+    made_for,
     may_give_back,
     names_of,
     usable_from,
 )
-from slacktide.kube.translate.devices.extended import ANNOTATION, encoded, made_for
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
 

@@ -19,13 +19,7 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
-from slacktide.kube.client.http import (
-    CONFLICT,
-    NOT_FOUND,
-    STRATEGIC_MERGE_PATCH,
-    ApiError,
-    Unreachable,
-)
+from slacktide.kube.client.http import CONFLICT, NOT_FOUND, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
 from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.publish.events import SessionContext, SessionPart

@@ -14,7 +14,7 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from slacktide.errors import ConfigError
@@ -31,51 +31,43 @@ Pair = tuple[bytes, bytes]
 """A client certificate and its key, PEM."""
 
 
-class Credentials(Protocol):
+class Credentials:
     """Where the Authorization header comes from.
 
     ``header()`` is its value, ``None`` for none. ``valid_until`` is the monotonic time at which to call ``renew``.
     ``renew`` says whether client certificates changed as well; call ``renew(force=True)`` after an answer 401.
     """
 
-    valid_until: float
-
-    def header(self) -> str | None: ...
-
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool: ...
-
-
-class Fixed:
-    """A header that never changes; none for client certificates."""
-
-    def __init__(self, header: str | None) -> None:
-        self._header = header
-        self.valid_until = FOREVER
+    def __init__(self, header: str | None, valid_until: float) -> None:
+        self._header, self.valid_until = header, valid_until
 
     def header(self) -> str | None:
         return self._header
 
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002 (the protocol's)
+    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002  # others need them
         return False
 
 
-class TokenFile:
+class Fixed(Credentials):
+    """A header that never changes; none for client certificates."""
+
+    def __init__(self, header: str | None) -> None:
+        super().__init__(header, FOREVER)
+
+
+class TokenFile(Credentials):
     """A token in a file that somebody renews. Raises ``ConfigError`` where it cannot be read at first."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(None, 0.0)
         self.path = path
         self._stamp: tuple[int, int, int] | None = None
-        self._header = ""
-        self.valid_until = 0.0
         try:
             self._read()
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}; expected a file with a token") from None
 
-    def header(self) -> str | None:
-        return self._header
-
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002 (the protocol's)
+    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002  # as of others
         if force:
             self._stamp = None
         try:
@@ -98,17 +90,13 @@ class TokenFile:
         self.valid_until = monotonic_seconds() + FILE_CHECK_SECONDS
 
 
-class Executed:
+class Executed(Credentials):
     """Credentials from an exec plugin, asked again before they expire and after an answer 401."""
 
     def __init__(self, plugin: ExecPlugin) -> None:
+        super().__init__(None, 0.0)
         self.plugin = plugin
-        self._header: str | None = None
         self.pair: Pair | None = None
-        self.valid_until = 0.0
-
-    def header(self) -> str | None:
-        return self._header
 
     async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:
         if not force and monotonic_seconds() < self.valid_until:

@@ -18,8 +18,7 @@ from fractions import Fraction
 
 from slacktide.kube.client.quantities import NANO
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_group import Group
-from slacktide.kube.feed.quota_line import Claim, QueuePosition
+from slacktide.kube.feed.quota_group import Claim, Group, QueuePosition
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.nodes import Demands

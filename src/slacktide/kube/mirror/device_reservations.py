@@ -14,8 +14,15 @@ import msgspec
 
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import AllocationResult, DeviceClass, Pod, ResourceClaim
-from slacktide.kube.translate.devices.claims import FINALIZER
-from slacktide.kube.translate.devices.extended import AMPLE, ExtendedAsk, RequestMapping, asked_by, backed_by, made_for
+from slacktide.kube.translate.devices.claims import (
+    AMPLE,
+    FINALIZER,
+    ExtendedAsk,
+    RequestMapping,
+    asked_by,
+    backed_by,
+    made_for,
+)
 from slacktide.kube.translate.devices.pools import DeviceId
 
 K = TypeVar("K")

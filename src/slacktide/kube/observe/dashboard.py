@@ -94,21 +94,14 @@ class PodHistory:
 
     def decided(self, decision: Decision) -> None:
         """Hear of one decision of the last pass."""
-        victims = [self._victim(decision, uid, slack) for uid, slack in self._of(decision)[:SHOWN_VICTIMS]]
-        count = len(decision.victims)
+        shown = decision.victims[:SHOWN_VICTIMS]
+        victims, count = [{"name": self._name(one.uid), "slack": one.metric} for one in shown], len(decision.victims)
         self._note(decision.uid, "placed", self._now, host=decision.host, slack=decision.metric, victims=victims,
                    count=count)  # fmt: skip
-        for uid, slack in self._of(decision):
+        for one in decision.victims:
             whom = self._name(decision.uid)
-            self._note(uid, "preempted", self._now, host=decision.host, slack=slack, whom=whom,
+            self._note(one.uid, "preempted", self._now, host=decision.host, slack=one.metric, whom=whom,
                        their_slack=decision.metric)  # fmt: skip
-
-    @staticmethod
-    def _of(decision: Decision) -> list[tuple[str, float]]:
-        return [(victim.uid, victim.metric) for victim in decision.victims]
-
-    def _victim(self, _decision: Decision, uid: str, slack: float) -> dict[str, Any]:
-        return {"name": self._name(uid), "slack": slack}
 
     def _name(self, uid: str) -> str:
         pod = self.name_of(uid)

@@ -18,7 +18,7 @@ from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, PERMANENT, ApiError, Connection, Unreachable
 from slacktide.kube.client.pacing import Limiter, lacks_right
-from slacktide.kube.client.pages import pages
+from slacktide.kube.client.reflector import pages
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
 from slacktide.kube.publish.events import SessionContext, SessionPart
