@@ -67,11 +67,14 @@ def test_idle_time_does_not_add_up_beyond_the_burst(clock: Clock) -> None:
     async def run() -> None:
         limiter = Limiter(8.0, 3)
         clock.now += 0.5
-        for _ in range(3):
-            await limiter.take()
-        assert clock.waits == []
-        await limiter.take()
+        tasks = [asyncio.create_task(limiter.take()) for _ in range(4)]
+        await asyncio.sleep(0)
         assert clock.waits == pytest.approx([0.125])
+        clock.now += 0.375
+        tasks += [asyncio.create_task(limiter.take()) for _ in range(4)]
+        await asyncio.sleep(0)
+        assert clock.waits == pytest.approx([0.125, 0.125, 0.25])
+        await cancelled(tasks)
 
     asyncio.run(run())
 

@@ -30,19 +30,14 @@ class Limiter:
         """Waits until one more request may be sent. If it is cancelled while it waits, its turn is given back."""
         if not self.qps:
             return
-        wait = self._book()
-        if wait > 0.0:
+        now = monotonic_seconds()
+        self._paid_until = max(self._paid_until, now - self.burst / self.qps) + 1.0 / self.qps
+        if (wait := self._paid_until - now) > 0.0:
             try:
                 await asyncio.sleep(wait)
             except asyncio.CancelledError:
                 self._paid_until -= 1.0 / self.qps
                 raise
-
-    def _book(self) -> float:
-        """Counts one request; seconds until it may be sent, at most 0 for now."""
-        now = monotonic_seconds()
-        self._paid_until = max(self._paid_until, now - self.burst / self.qps) + 1.0 / self.qps
-        return self._paid_until - now
 
 
 PATIENCE_SECONDS = 30.0
