@@ -266,23 +266,28 @@ def test_a_meter_counts_passes_of_a_pod_that_fails_sleeps_and_comes_back() -> No
     def tell(name: str, *arguments: Any) -> None:
         meter(OPERATIONS[name](*arguments))
 
+    def passed(outcome: Outcome) -> None:
+        meter.passed(outcome)
+        for decision in outcome.decisions:
+            meter.decided(decision)
+
     tell("arrive", "p", "p", "k", 0, 100.0, "")
     for _ in range(3):
         tell("wake", "p")
     for _ in range(2):
         tell("run", 100.0)
         clock[0] += 0.25
-        tell("decided", now(1, (), 1, 0))
+        passed(now(1, (), 1, 0))
     tell("sleep", "p")
     tell("run", 101.0)
-    tell("decided", now(2, (), 0, 0))
+    passed(now(2, (), 0, 0))
     tell("wake", "p")
     tell("run", 102.0)
-    tell("decided", now(3, (Decision("p", "n", 1.0, (Victim("v", 2.0), Victim("w", 2.0))),), 0, 0))
+    passed(now(3, (Decision("p", "n", 1.0, (Victim("v", 2.0), Victim("w", 2.0))),), 0, 0))
     tell("refused", "p", 102.5)
     tell("wake", "p")
     tell("run", 103.0)
-    tell("decided", now(4, (Decision("p", "n", 1.0),), 0, 0))
+    passed(now(4, (Decision("p", "n", 1.0),), 0, 0))
     clock[0] += 0.5
     tell("bound", "p", 104.0)
     assert meter.attempts == {"unschedulable": 2, "error": 1, "scheduled": 1}

@@ -94,7 +94,9 @@ class LeaderElection:
                     await self._try()
                     self.last_error = ""
                 except (ApiError, Unreachable) as error:
-                    self._complain(error)
+                    if str(error) != self.last_error:
+                        LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
+                    self.last_error = str(error)
                 self._settle()
                 wait = self._retry - (steady_seconds() - began)
                 if self._leads.is_set():
@@ -134,11 +136,6 @@ class LeaderElection:
             self.holder = ""
         except (ApiError, Unreachable) as error:
             LOG.warning("lease %s/%s could not be released: %s", self._namespace, self._name, error)
-
-    def _complain(self, error: Exception) -> None:
-        if str(error) != self.last_error:
-            LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
-        self.last_error = str(error)
 
     def _settle(self) -> None:
         """Makes the two events say what ``leading`` says."""

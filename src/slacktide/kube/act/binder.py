@@ -14,7 +14,7 @@ from typing import Protocol
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS, LONGEST_PAUSE_SECONDS, Counts
-from slacktide.kube.act.device_allocation import DeviceAllocator
+from slacktide.kube.act.device_allocation import DeviceAllocator, Hopeless
 from slacktide.kube.client.http import CONFLICT, MERGE_PATCH, NOT_FOUND, SERVER_ERROR, TOO_MANY, ApiError, Unreachable
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
@@ -66,7 +66,7 @@ class VolumeProvisioner(SessionPart):
                 reserved[name] = await self._reserve(pod, name, volume)
             for name in plan.provision:
                 told[name] = await self._select(pod, name, host)
-        except (Unschedulable, _Hopeless, ApiError, Unreachable) as problem:
+        except (Unschedulable, Hopeless, ApiError, Unreachable) as problem:
             return str(problem)
         return await self._wait(pod, host, told, reserved)
 
@@ -101,7 +101,10 @@ class VolumeProvisioner(SessionPart):
             if claim is None:
                 return f"PersistentVolumeClaim {name} was deleted"
             if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
-                self._avoid(pod, host)
+                # The provisioner took it back: the pod goes elsewhere, until for a while no other node has failed.
+                pod.avoids |= {host}
+                pod.awaited_since = 0.0
+                self._forgive_later(pod, pod.avoids)
                 return f"no volume could be provisioned for PersistentVolumeClaim {name} on node {host}"
         return ""
 
@@ -111,12 +114,6 @@ class VolumeProvisioner(SessionPart):
         if awaited and pod.awaited != awaited and self._leading():
             pod.awaited = awaited
             self._feed.listener.waits(pod)
-
-    def _avoid(self, pod: FedPod, host: str) -> None:
-        """The provisioner took the node back: the pod goes elsewhere, until for a while no other node has failed."""
-        pod.avoids |= {host}
-        pod.awaited_since = 0.0
-        self._forgive_later(pod, pod.avoids)
 
     def _forgive_later(self, pod: FedPod, avoided: frozenset[str]) -> None:
         forgive = partial(self._forgive, pod, avoided)
@@ -151,7 +148,7 @@ class VolumeProvisioner(SessionPart):
         namespace = pod.pod.metadata.namespace
         claim, meta = self._feed.mirror.storage.claim(namespace, name), volume.metadata
         if claim is None:
-            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
+            raise Hopeless(f"PersistentVolumeClaim {name} was deleted")
         names_it = is_for(volume, claim)
         if names_it and volume.spec.claim_ref is not None and volume.spec.claim_ref.uid:
             return volume
@@ -161,7 +158,7 @@ class VolumeProvisioner(SessionPart):
         path = PERSISTENT_VOLUME.path(name=meta.name)
         found = PERSISTENT_VOLUME.decode(await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading))
         if isinstance(found, Malformed):
-            raise _Hopeless(f"volume {meta.name}: {found.problem}")
+            raise Hopeless(f"volume {meta.name}: {found.problem}")
         return found
 
     async def _select(self, pod: FedPod, name: str, host: str) -> int:
@@ -169,23 +166,19 @@ class VolumeProvisioner(SessionPart):
         namespace = pod.pod.metadata.namespace
         claim = self._feed.mirror.storage.claim(namespace, name)
         if claim is None:
-            raise _Hopeless(f"PersistentVolumeClaim {name} was deleted")
+            raise Hopeless(f"PersistentVolumeClaim {name} was deleted")
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         if selected == host:
             return _version(claim)
         if selected:
-            raise _Hopeless(f"a volume for PersistentVolumeClaim {name} is being provisioned on node {selected}")
+            raise Hopeless(f"a volume for PersistentVolumeClaim {name} is being provisioned on node {selected}")
         path, meta = PERSISTENT_VOLUME_CLAIM.path(namespace, name), claim.metadata
         body = encode_annotations({SELECTED_NODE: host}, uid=meta.uid, resource_version=meta.resource_version)
         answer = await self._connection.patch(path, body, MERGE_PATCH, permit=self._leading)
         found = PERSISTENT_VOLUME_CLAIM.decode(answer)
         if isinstance(found, Malformed):
-            raise _Hopeless(f"claim {name}: {found.problem}")
+            raise Hopeless(f"claim {name}: {found.problem}")
         return _version(found)
-
-
-class _Hopeless(Exception):  # noqa: N818  # it never leaves this module
-    """Volumes will not be made."""
 
 
 def _version(found: PersistentVolumeClaim | PersistentVolume) -> int:

@@ -64,7 +64,7 @@ T = TypeVar("T")
 
 
 class Hopeless(Exception):  # noqa: N818  # no mistake
-    """A claim will not be written."""
+    """A claim will not be written, or its volume not be made."""
 
 
 class ExtendedClaims(SessionPart):

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import PLACED, Decision, Pod
+from slacktide.kube.indexes import take_out
 
 
 @dataclass(slots=True)
@@ -88,9 +89,7 @@ class Reservations:
         if nomination is None:
             return None
         for other in nomination.outstanding:
-            self._awaited[other].discard(uid)
-            if not self._awaited[other]:
-                del self._awaited[other]
+            take_out(self._awaited, other, uid)
         node = nomination.decision.host
         self._nodes[node].expected.discard(uid)
         self._changed(node)

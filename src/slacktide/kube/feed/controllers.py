@@ -19,6 +19,7 @@ from slacktide.errors import StateError
 from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.starts import Starts
 from slacktide.kube.feed.succession import Succession
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Availability
@@ -320,10 +321,7 @@ class Controllers:
     def _forget(self, key: str) -> None:
         target = self.targets.pop(key, None)
         if target is not None:
-            sharing = self._sharing[target.namespace, target.ledger]
-            sharing.discard(key)
-            if not sharing:
-                del self._sharing[target.namespace, target.ledger]
+            take_out(self._sharing, (target.namespace, target.ledger), key)
 
     def is_anothers(self, deleted: Target) -> bool:
         """Whether a workload that lives has the ledger of one that was deleted."""

@@ -25,6 +25,7 @@ from slacktide.kube.feed.pods_aside import PodsAside
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
 from slacktide.kube.feed.specs import Specs
 from slacktide.kube.feed.succession import Replacements, Succession
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
@@ -327,9 +328,7 @@ class Feed(Changes, ABC):
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
         for owner in [owner for owner, waiting in self.orphans.items() if pod.uid in waiting]:
-            del self.orphans[owner][pod.uid]
-            if not self.orphans[owner]:
-                del self.orphans[owner]
+            take_out(self.orphans, owner, pod.uid)
 
     def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
         many = self.catching_up.in_turn and len(uids) > crowds.FEW and not at_once

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +36,8 @@ class Hosts:
     def tell(self, view: NodeView) -> None:
         """Tell what a node is like; one that is not ours takes nobody, but who is there counts."""
         amounts = dict(self._mirror.network.named(view.amounts.items()))
-        self._engine.host(view.name, amounts, view.attributes, self._takes_pods(view))
-
-    def _takes_pods(self, view: NodeView) -> bool:
-        return view.ours and view.ready and not view.problem and view.name not in self.closed
+        takes_pods = view.ours and view.ready and not view.problem and view.name not in self.closed
+        self._engine.host(view.name, amounts, view.attributes, takes_pods)
 
     def ensure(self, node: str) -> None:
         """Make sure that the engine knows a node on which a pod of ours is, ours or not, or gone already."""
@@ -153,7 +151,7 @@ class NetworkFeed:
         changed = mirror.version != self._version
         if not mirror.watches or now < (self._soonest if changed else self._latest):
             return
-        sites = self._sites()
+        sites = {name: place for name, place in mirror.places.items() if place != name} or None
         found = latencies(mirror.rows.values(), now, self._stale_after, names=tuple(mirror.places), place_of=sites)
         self._version = mirror.version
         # As long again as this takes, many times over, it is left alone; a large cluster has news every second.
@@ -170,11 +168,6 @@ class NetworkFeed:
             return
         self._too_many = False
         self._tell(found.names, np.round(found.rtt, 6), mirror.site_label if sites else "")
-
-    def _sites(self) -> Mapping[str, str] | None:
-        """The place of each node with another than itself; None where there is none."""
-        found = {name: place for name, place in self._mirror.places.items() if place != name}
-        return found or None
 
     def _tell(self, places: tuple[str, ...], rtt: NDArray[np.float64], site_key: str) -> None:
         before, old = self._told

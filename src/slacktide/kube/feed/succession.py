@@ -8,6 +8,7 @@ from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.blame import BlameFeed
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.indexes import take_out
 
 
 class Succession:
@@ -50,19 +51,12 @@ class Succession:
 
     def ended(self, key: str, uid: str) -> str:
         """A pod of a controller is gone, or stays after all; the pod that needs not wait for it any more, if any."""
-        leaving, waiting = self.leaving.get(key), self.held.get(key)
-        if waiting is not None:
-            waiting.pop(uid, None)
-        if leaving is not None and uid in leaving:
-            del leaving[uid]
-            if not leaving:
-                del self.leaving[key]
-        released = ""
-        if waiting and len(waiting) > len(self.leaving.get(key, ())):
+        take_out(self.held, key, uid)
+        take_out(self.leaving, key, uid)
+        released, waiting = "", self.held.get(key, {})
+        if len(waiting) > len(self.leaving.get(key, ())):
             released = next(iter(waiting))
-            del waiting[released]
-        if waiting is not None and not waiting:
-            del self.held[key]
+            take_out(self.held, key, released)
         return released
 
 
@@ -93,10 +87,7 @@ class Replacements:
 
     def gone(self, key: str, uid: str) -> None:
         """A pod is gone, or replaced."""
-        going = self._going.get(key, {})
-        going.pop(uid, None)
-        if not going:
-            self._going.pop(key, None)
+        take_out(self._going, key, uid)
 
     def make_way(self, key: str) -> None:
         """A new pod of a controller comes: it goes on with the instance of one that was told to go and is not ready."""

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import AllocationResult, DeviceClass, Pod, ResourceClaim
 from slacktide.kube.translate.devices.claims import (
@@ -133,7 +134,8 @@ class DevicesInUse:
         free: set[DeviceId] = set()
         for uid, planned in found.planned.items():
             del self.promised[uid]
-            heir = None if uid in self._held else self._sharer(uid)
+            free_for = (pod for pod, one in self.reservations.items() if uid in one.shared and uid not in self._held)
+            heir = next(free_for, None)
             if heir is None:
                 free |= self._subtract(planned.devices)
             else:
@@ -146,9 +148,6 @@ class DevicesInUse:
         """What a claim is to get, for whichever pod."""
         pod = self.promised.get(claim)
         return None if pod is None else self.reservations[pod].planned[claim]
-
-    def _sharer(self, claim: str) -> str | None:
-        return next((pod for pod, one in self.reservations.items() if claim in one.shared), None)
 
     def on(self, host: str, resource: str) -> int:
         """For how many pods that ask for a resource devices are reserved on a host."""
@@ -264,11 +263,7 @@ class ExtendedResources:
 
     def on_claim_delete(self, claim: ResourceClaim) -> None:
         """A claim is gone."""
-        uid = made_for(claim)
-        if uid in self._claims:
-            self._claims[uid].pop((claim.metadata.namespace, claim.metadata.name), None)
-            if not self._claims[uid]:
-                del self._claims[uid]
+        take_out(self._claims, made_for(claim), (claim.metadata.namespace, claim.metadata.name))
 
     def claims_of(self, pod: Pod) -> list[ResourceClaim]:
         """Claims that were made for a pod's extended resources, by us or others, and that do not go yet.

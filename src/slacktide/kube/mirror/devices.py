@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, ExtendedResources, Planned, Reservation
 from slacktide.kube.mirror.device_sorts import Key, Sorts
@@ -87,10 +88,7 @@ class DeviceMirror:
     def pod_is_gone(self, pod: Pod) -> None:
         """A pod is no more."""
         for key in names_of(pod):
-            users = self._claimants.get(key, {})
-            users.pop(pod.metadata.uid, None)
-            if not users:
-                self._claimants.pop(key, None)
+            take_out(self._claimants, key, pod.metadata.uid)
         self.leave(pod.metadata.uid)
         self._tell_sharers(pod, names_of(pod))
         self.extended.on_pod_delete(pod.metadata.uid)

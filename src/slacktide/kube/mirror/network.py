@@ -67,10 +67,6 @@ class NetworkMirror:
             return tuple(amounts)
         return tuple((NETWORK if name == self._bandwidth else name, amount) for name, amount in amounts)
 
-    def see_logins(self, logins: Mapping[str, Logins]) -> None:
-        """Where users of workloads (NAMESPACE/NAME) were counted; for pods that do not say it."""
-        self.logins = logins
-
     def wants_of(self, pod: Pod, owners: Owners) -> Wants:
         """What a pod asks beyond its demand; nothing where no score looks at it. Raises :class:`Unschedulable`."""
         if not self.asked:
@@ -108,7 +104,9 @@ class NetworkMirror:
         self._see_bandwidth(name, node.status.allocatable.get(self._bandwidth, "0") != "0")
         here = [(one, image.size_bytes) for image in node.status.images or () for one in image.names or ()]
         for one, size in here:
-            self._see_size(one, size / MEGABIT)
+            if self.sizes.get(one) != size / MEGABIT and one not in self.file_images:
+                self.sizes[one] = size / MEGABIT
+                self._followers.image_sizes((one,))
         listed = tuple(one for one, _ in here)
         listed += tuple(one.name for one in self.file_images.values() if name in one.present)
         if self.listed.get(name, ()) != listed:
@@ -134,11 +132,6 @@ class NetworkMirror:
     def has_bandwidth(self) -> bool:
         """Whether any node has bandwidth, by which it is known how long fetching an image takes."""
         return bool(self._wide)
-
-    def _see_size(self, name: str, size: float) -> None:
-        if self.sizes.get(name) != size and name not in self.file_images:
-            self.sizes[name] = size
-            self._followers.image_sizes((name,))
 
     # -- round-trip times ------------------------------------------------------------------------------------------
 
@@ -287,7 +280,7 @@ class LoginPoller:
         if self._failed:
             LOG.info("access counts: Prometheus answers again")
         self._failed = ""
-        self._network.see_logins({workload: in_steps(logins) for workload, logins in found.items()})
+        self._network.logins = {workload: in_steps(logins) for workload, logins in found.items()}
 
 
 def in_steps(logins: Logins) -> Logins:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import TypeVar
 
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
@@ -23,7 +23,6 @@ from slacktide.model.hosts import ATTACHABLE
 UNLIMITED = 2**31
 """What a node has of a driver that says no limit for it: more than anybody attaches."""
 
-T = TypeVar("T")
 Amounts = tuple[tuple[str, int], ...]
 
 
@@ -76,8 +75,8 @@ class Attachments:
         if found is None:
             return ""
         node = found.spec.node_name
-        _take_out(self._on_node, node, name)
-        _take_out(self._of_volume, _volume_of(found), name)
+        take_out(self._on_node, node, name)
+        take_out(self._of_volume, _volume_of(found), name)
         return node
 
     def nodes_of(self, volume: str) -> tuple[str, ...]:
@@ -192,12 +191,6 @@ def _volume_of(found: VolumeAttachment) -> str:
     return found.spec.source.persistent_volume_name or ""
 
 
-def _take_out(index: dict[str, dict[str, T]], key: str, name: str) -> None:
-    del index[key][name]
-    if not index[key]:
-        del index[key]
-
-
 class VolumeMirror:
     """A part of the mirror: ``pods`` and ``followers`` are the mirror's.
 
@@ -231,11 +224,7 @@ class VolumeMirror:
     def pod_is_gone(self, pod: Pod) -> None:
         """A pod is no more."""
         for volume in pod.spec.volumes:
-            key = pod.metadata.namespace, claim_name(pod, volume)
-            users = self._claimants.get(key, {})
-            users.pop(pod.metadata.uid, None)
-            if not users:
-                self._claimants.pop(key, None)
+            take_out(self._claimants, (pod.metadata.namespace, claim_name(pod, volume)), pod.metadata.uid)
 
     def attach(self, record: PodRecord) -> None:
         """A pod on a node uses its volumes there, until it has ended."""

@@ -15,7 +15,7 @@ from slacktide.errors import ConfigError, InputError, Problem, StateError
 from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.feed.takeover import by_owner, owner_of
 from slacktide.kube.publish.availability import MANAGER
-from slacktide.kube.publish.state_events import metadata_of
+from slacktide.kube.publish.state_events import identity_of, metadata_of
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.custom_resources import API_VERSION, AVAILABILITY, Availability
 from slacktide.kube.resources.objects import LEASE, Kind, Malformed, encode, rfc3339
@@ -307,11 +307,9 @@ class _Transfer:
 
     def _document(self, one: Kept, target: Target) -> dict[str, Any]:
         status = {key: value for key, value in one.status.items() if key not in STALE}
-        workload = {"apiVersion": target.api_version, "kind": target.kind, "name": target.name, "uid": target.uid}
-        metadata = metadata_of(target)
         books = moved(status["accumulators"], self._now)
-        status |= {"target": workload, "at": rfc3339(self._now), "accumulators": books}
-        return {"apiVersion": API_VERSION, "kind": "Availability", "metadata": metadata, "status": status}
+        status |= {"target": identity_of(target), "at": rfc3339(self._now), "accumulators": books}
+        return {"apiVersion": API_VERSION, "kind": "Availability", "metadata": metadata_of(target), "status": status}
 
     async def _found(self, path: str) -> Any:
         if not path:

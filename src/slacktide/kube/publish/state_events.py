@@ -27,16 +27,14 @@ from slacktide.model.service_class import class_name
 LOG = logging.getLogger(__name__)
 
 
+def identity_of(target: Target) -> dict[str, Any]:
+    """Of which object of a namespace a ledger is."""
+    return {"apiVersion": target.api_version, "kind": target.kind, "name": target.name, "uid": target.uid}
+
+
 def reference(target: Target) -> dict[str, Any]:
     """The owner reference by which the garbage collector removes a ledger with its controller."""
-    return {
-        "apiVersion": target.api_version,
-        "kind": target.kind,
-        "name": target.name,
-        "uid": target.uid,
-        "controller": False,
-        "blockOwnerDeletion": False,
-    }
+    return identity_of(target) | {"controller": False, "blockOwnerDeletion": False}
 
 
 def metadata_of(target: Target) -> dict[str, Any]:
@@ -148,12 +146,7 @@ def _document(target: Target, books: dict[str, Any], found: SloStatus, class_is_
             "givenUp": _given_up(found.given_up),
             "preemptions": found.preemptions,
             "at": rfc3339(books["at"]),
-            "target": {
-                "apiVersion": target.api_version,
-                "kind": target.kind,
-                "name": target.name,
-                "uid": target.uid,
-            },
+            "target": identity_of(target),
             "accumulators": books,
         },
     }

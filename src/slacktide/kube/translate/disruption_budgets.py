@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from slacktide.kube.client.quantities import cpu_text, memory_text, nanos
+from slacktide.kube.indexes import take_out
 from slacktide.kube.resources.objects import MaintenanceWindow, Pod, PodDisruptionBudget, PromiseQuota, condition_of
 from slacktide.kube.translate.selectors import Selector, compiled
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -58,16 +59,15 @@ class Budgets:
 
     def selecting(self, pod: Pod) -> str:
         """The name of the budget that selects a pod, whether that is ready or not; empty: none does."""
-        found = list(self._about(pod))
+        namespace, labels = pod.metadata.namespace, pod.metadata.labels
+        found = [
+            key
+            for key, selector in self._selectors.items()
+            if key[0] == namespace and selector is not None and selector.matches(labels)
+        ]
         if len(found) > 1:
             return SEVERAL
         return "/".join(found[0]) if found else ""
-
-    def _about(self, pod: Pod) -> Iterator[tuple[str, str]]:
-        namespace, labels = pod.metadata.namespace, pod.metadata.labels
-        for key, selector in self._selectors.items():
-            if key[0] == namespace and selector is not None and selector.matches(labels):
-                yield key
 
     def left(self, budget: PodDisruptionBudget | None) -> int:
         """How many pods of a budget (None: of several) may be disrupted, as its controller last said."""
@@ -114,22 +114,19 @@ class Maintenance:
 
     def until(self, labels: Mapping[str, str], now: float) -> float:
         """The end of the longest window that is about a node of these labels now, seconds since 1970; 0: none is."""
-        if not self._windows:
-            return 0.0
-        ends = (
-            float(found.spec.end)
-            for found, selector in self._windows.values()
-            if found.spec.start <= now < found.spec.end and (selector is None or selector.matches(labels))
-        )
-        return max(ends, default=0.0)
+        is_about = (one for one, selector in self._open(now) if selector is None or selector.matches(labels))
+        return max((float(one.spec.end) for one in is_about), default=0.0)
 
     def latest(self, now: float) -> float:
         """The end of the longest window that is open now; 0: none is."""
-        return max((float(self._windows[name][0].spec.end) for name in self.active(now)), default=0.0)
+        return max((float(one.spec.end) for one, _ in self._open(now)), default=0.0)
 
     def active(self, now: float) -> frozenset[str]:
         """Names of the windows that are open now."""
-        return frozenset(name for name, (found, _) in self._windows.items() if found.spec.start <= now < found.spec.end)
+        return frozenset(one.metadata.name for one, _ in self._open(now))
+
+    def _open(self, now: float) -> list[tuple[MaintenanceWindow, Selector | None]]:
+        return [(one, about) for one, about in self._windows.values() if one.spec.start <= now < one.spec.end]
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,10 +189,7 @@ class Quotas:
     def drop(self, namespace: str, name: str) -> None:
         """A quota is gone."""
         self.objects.pop((namespace, name), None)
-        known = self._found.get(namespace, {})
-        known.pop(name, None)
-        if not known:
-            self._found.pop(namespace, None)
+        take_out(self._found, namespace, name)
 
     def namespaces(self) -> list[str]:
         """Those that have any."""

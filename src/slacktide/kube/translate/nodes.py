@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from slacktide.kube.client.quantities import amount, nanos, quantity
+from slacktide.kube.indexes import take_out
 from slacktide.kube.resources.objects import Container, ContainerStatus, Node, Pod
 from slacktide.kube.translate.selectors import NODE_NAME, any_of, one_of
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -353,9 +354,7 @@ class SharedDomains:
             if is_shared:
                 self._shared.setdefault(key, set()).add(value)
             else:
-                known.discard(value)
-                if not known:
-                    del self._shared[key]
+                take_out(self._shared, key, value)
             yield label
 
     def condition(self, key: str) -> Condition:

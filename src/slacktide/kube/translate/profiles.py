@@ -17,6 +17,7 @@ import msgspec
 from slacktide.config import KubeSettings
 from slacktide.errors import ConfigError
 from slacktide.kube.client.metadata import LabelSelector
+from slacktide.kube.indexes import take_out
 from slacktide.kube.resources.objects import NodeAffinity, Pod, Service, SystemSpread, TopologySpreadConstraint
 from slacktide.kube.translate.owners import controlling
 from slacktide.kube.translate.pod_terms import check_spread
@@ -81,10 +82,7 @@ class DefaultSpread:
 
     def on_service_delete(self, namespace: str, name: str) -> None:
         """A service is gone."""
-        among = self._services.get(namespace, {})
-        among.pop(name, None)
-        if not among:
-            self._services.pop(namespace, None)
+        take_out(self._services, namespace, name)
 
     def on_controller_update(self, uid: str, selector: LabelSelector) -> bool:
         """A ReplicaSet, StatefulSet or ReplicationController; whether it selects others than before."""

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from slacktide.kube.client.metadata import Reference
+from slacktide.kube.indexes import take_out
 from slacktide.kube.resources.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from slacktide.kube.translate.selectors import NODE_NAME, any_of, node_conditions, one_of
 from slacktide.kube.translate.unschedulable import Unschedulable
@@ -128,15 +129,9 @@ class Storage:
         self._conditions.pop(name, None)
         self.reconsider()
         if volume is not None:
-            among = self._of_class[_volume_class(volume)]
-            del among[name]
-            if not among:
-                del self._of_class[_volume_class(volume)]
+            take_out(self._of_class, _volume_class(volume), name)
             if volume.spec.claim_ref is not None:
-                named = self._named[_claimed_by(volume.spec.claim_ref)]
-                del named[name]
-                if not named:
-                    del self._named[_claimed_by(volume.spec.claim_ref)]
+                take_out(self._named, _claimed_by(volume.spec.claim_ref), name)
 
     def on_class_update(self, found: StorageClass) -> None:
         """A storage class, new or changed."""

@@ -187,7 +187,8 @@ def claims_of(pod: Pod, known: Claims) -> list[ResourceClaim]:
             raise Unschedulable(f"ResourceClaim {name} not found")
         if claim.metadata.deletion_timestamp is not None:
             raise Unschedulable(f"ResourceClaim {name} is being deleted")
-        if one.resource_claim_name is None and not _is_for(claim, pod):
+        is_for_it = any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
+        if one.resource_claim_name is None and not is_for_it:
             raise Unschedulable(f"ResourceClaim {name} was not created for this pod (pod is not owner)")
         found[name] = claim
     return list(found.values())
@@ -223,10 +224,6 @@ def is_reserved_for(claim: ResourceClaim, uid: str) -> bool:
 def may_give_back(claim: ResourceClaim, uid: str) -> bool:
     """Whether an allocated claim may lose its devices for the sake of a pod: nobody else uses it."""
     return claim.status.allocation is not None and all(one.uid == uid for one in claim.status.reserved_for)
-
-
-def _is_for(claim: ResourceClaim, pod: Pod) -> bool:
-    return any(owner.controller and owner.uid == pod.metadata.uid for owner in claim.metadata.owner_references)
 
 
 ANNOTATION = "resource.kubernetes.io/extended-resource-claim"
