@@ -180,6 +180,7 @@ class LeaderSession(FeedListener):
         self.ledger.finished(key)
         self.losses.forget(key)
         self.states.forget(key)
+        self.feed.blame.finished(key)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.ledger.buried(target, books, status)
@@ -317,16 +318,6 @@ class LeaderSession(FeedListener):
         self.reporter.after_pass(waiting)
         self.actor.find_other_devices(waiting)
 
-    def _wake_in(self, seconds: float) -> None:
-        """There is to be another look in so many seconds, or sooner."""
-        loop = asyncio.get_running_loop()
-        at = loop.time() + seconds
-        if self._alarm is not None and self._alarm.when() > at:
-            self._alarm.cancel()
-            self._alarm = None
-        if self._alarm is None:
-            self._alarm = loop.call_at(at, self._wake)
-
     def _wake(self) -> None:
         self._alarm = None
         self._work.set()
@@ -341,8 +332,8 @@ class LeaderSession(FeedListener):
 
         Where thousands wait for their victims, each that goes would call for one.
         """
-        if (early := self._next_look - loop.time()) > 0.0:
-            self._wake_in(early)
+        if self._next_look > loop.time():
+            self._alarm = self._alarm or loop.call_at(self._next_look, self._wake)
             return
         began = loop.time()
         self._look_again(everybody=True)

@@ -142,6 +142,8 @@ class Feed(Changes, ABC):
 
     def controller_gone(self, target: Target) -> None:
         self.controllers.gone(target)
+        if target.key not in self.engine.controllers:  # it may never have had a pod
+            self.blame.finished(target.key)
 
     def classes(self, names: Sequence[str], namespace: str) -> None:
         concerned = [

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.indexes import take_out
+from slacktide.kube.indexes import one_less, take_out
 from slacktide.kube.translate.pod_groups import KUBERNETES, KUEUE, Groups, Membership, membership
 from slacktide.kube.translate.unschedulable import Unschedulable
 
@@ -111,9 +111,7 @@ class PodGroups:
         group.there.discard(uid)
         group.done.discard(uid)
         if uid in group.pods and (total := self._said.pop(uid, None)) is not None:
-            group.totals[total] -= 1
-            if not group.totals[total]:
-                del group.totals[total]
+            one_less(group.totals, total)
 
     def changed(self, source: str, namespace: str, name: str) -> list[str]:
         """What is known of a group, or where no name is given of all of a source, is other than before; those that are

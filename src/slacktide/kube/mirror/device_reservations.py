@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import msgspec
 
-from slacktide.kube.indexes import take_out
+from slacktide.kube.indexes import one_less, take_out
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import AllocationResult, DeviceClass, Pod, ResourceClaim
 from slacktide.kube.translate.devices.claims import (
@@ -25,8 +25,6 @@ from slacktide.kube.translate.devices.claims import (
     made_for,
 )
 from slacktide.kube.translate.devices.pools import DeviceId
-
-K = TypeVar("K")
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +127,8 @@ class DevicesInUse:
         if found is None:
             return set()
         for resource in found.resources:
-            _less(self._on, (found.host, resource))
-            _less(self._anywhere, resource)
+            one_less(self._on, (found.host, resource))
+            one_less(self._anywhere, resource)
         free: set[DeviceId] = set()
         for uid, planned in found.planned.items():
             del self.promised[uid]
@@ -168,16 +166,10 @@ class DevicesInUse:
     def _subtract(self, devices: Iterable[DeviceId]) -> set[DeviceId]:
         found = set()
         for one in devices:
-            _less(self._count, one)
+            one_less(self._count, one)
             if one not in self._count:
                 found.add(one)
         return found
-
-
-def _less(counts: Counter[K], key: K) -> None:
-    counts[key] -= 1
-    if counts[key] <= 0:
-        del counts[key]
 
 
 NOTHING: frozenset[str] = frozenset()

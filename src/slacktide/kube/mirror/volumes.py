@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from slacktide.kube.indexes import take_out
+from slacktide.kube.indexes import one_less, take_out
 from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
@@ -177,9 +177,7 @@ class Attachments:
     def _limit(self, node: str, limits: dict[str, int]) -> bool:
         known = set(self._limited)
         for driver in self._limits.pop(node, {}):
-            self._limited[driver] -= 1
-            if not self._limited[driver]:
-                del self._limited[driver]
+            one_less(self._limited, driver)
         if limits:
             self._limits[node] = limits
         for driver in limits:

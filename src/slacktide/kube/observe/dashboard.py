@@ -144,16 +144,28 @@ class PodStory:
         plain: dict[str, Any] = _plain(found)
         return plain
 
-    def _in_engine(self, pod: FedPod) -> dict[str, Any]:
-        one = self._feed.engine.pods.get(pod.uid)
+    def waits(self, uid: str) -> str:
+        """Why a pod of the engine waits, or is not on the node that it was given yet."""
+        pod = self._feed.pods.get(uid)
+        return _waits(({} if pod is None else _fed(pod)) | self._standing(uid))
+
+    def _standing(self, uid: str) -> dict[str, Any]:
+        """How the engine has a pod."""
+        one = self._feed.engine.pods.get(uid)
         if one is None:
             return {"state": "unknown"}
         found: dict[str, Any] = {"state": types.STATES[one.state], "host": one.host, "bound": one.bound}
         found |= {"ready": one.ready} | ({"group": one.group} if one.group else {})
         if one.state == types.WAITING:
-            found["reason"] = self._explainer.reason(pod.uid, self._clock())
-        if (nominated := self._waits_for(pod.uid)) is not None:
+            found["reason"] = self._explainer.reason(uid, self._clock())
+        if (nominated := self._waits_for(uid)) is not None:
             found["nominated"] = {"node": nominated[0], "outstanding": nominated[1]}
+        return found
+
+    def _in_engine(self, pod: FedPod) -> dict[str, Any]:
+        found, one = self._standing(pod.uid), self._feed.engine.pods.get(pod.uid)
+        if one is None:
+            return found
         if pod.target is not None:
             found["ledger"] = self._ledger(pod.target, one.key)
         now = max(types.snap(self._clock()), self._feed.engine.latest)
@@ -265,6 +277,15 @@ def why_waiting(found: Mapping[str, Any]) -> str:
     return "waits for the next scheduling pass"
 
 
+def _waits(found: Mapping[str, Any]) -> str:
+    return why_waiting(found).removeprefix("waits: ")
+
+
+def _fed(pod: FedPod) -> dict[str, Any]:
+    gates = [one.name for one in pod.pod.spec.scheduling_gates]
+    return {"gates": gates, "problem": pod.problem, "queue": pod.queue}
+
+
 def _why_here(found: dict[str, Any]) -> str:
     state = "is ready" if found.get("ready") else "is starting"
     if found["state"] == "leaving":
@@ -310,9 +331,9 @@ def _happened(one: dict[str, Any]) -> str:
 class WatchedScheduler:
     """A scheduler, watched; asks nothing of the API server."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
-        self._scheduler = scheduler
-        self._explainer: Explainer | None = None
+    def __init__(self, scheduler: Scheduler, memory: PodHistory) -> None:
+        self._scheduler, self._memory = scheduler, memory
+        self._story: PodStory | None = None
         self.live = Live(self)
         self.hub = Hub(self.live, self.absent)
 
@@ -327,6 +348,18 @@ class WatchedScheduler:
             return ""
         holder = "" if scheduler.election is None else scheduler.election.holder
         return "this replica is on standby and has no data" + (f"; ask the leader, {holder}" if holder else "")
+
+    @property
+    def story(self) -> PodStory | None:
+        """Tells of single pods, while this replica leads."""
+        session = self._scheduler.session
+        if session is not None and self._story is None:
+            self._story = PodStory(session.feed, self._memory, self._scheduler.clock, self._waits_for)
+        return self._story
+
+    def _waits_for(self, uid: str) -> tuple[str, int] | None:
+        found = self._scheduler.nominations.get(uid)
+        return None if found is None else (found.decision.host, len(found.outstanding))
 
     @property
     def engine(self) -> Engine | None:
@@ -353,21 +386,7 @@ class WatchedScheduler:
         return said + [f"{why(name, one)[0].upper()}{why(name, one)[1:]}." for name, one in known if one.gives_up]
 
     def reason(self, uid: str) -> str:
-        engine, session = self.engine, self._scheduler.session
-        if engine is None or session is None:
-            return ""
-        found = self._fed(session.feed.pods.get(uid))
-        one = engine.pods.get(uid)
-        if one is not None:
-            found |= {"state": types.STATES[one.state], "host": one.host, "group": one.group}
-            nominated = self._scheduler.nominations.get(uid)
-            if nominated is not None:
-                found["nominated"] = {"node": nominated.decision.host, "outstanding": len(nominated.outstanding)}
-            elif one.state == types.WAITING:
-                if self._explainer is None or self._explainer.engine is not engine:
-                    self._explainer = Explainer(engine, named_rule)
-                found["reason"] = self._explainer.reason(uid, self.clock())
-        return why_waiting(found).removeprefix("waits: ")
+        return "" if self.story is None else self.story.waits(uid)
 
     def elsewhere(self) -> Iterable[Elsewhere]:
         engine, session = self.engine, self._scheduler.session
@@ -376,13 +395,5 @@ class WatchedScheduler:
         for pod in session.feed.pods.values():
             if pod.queue and pod.uid not in engine.pods and pod.ours and not pod.pod.spec.node_name:
                 namespace, name = pod.namespaced_name
-                why = why_waiting(self._fed(pod)).removeprefix("waits: ")
                 since = float(pod.pod.metadata.creation_timestamp or pod.record.seen)
-                yield Elsewhere(pod.uid, namespace, name, since, why)
-
-    @staticmethod
-    def _fed(pod: FedPod | None) -> dict[str, Any]:
-        if pod is None:
-            return {}
-        gates = [one.name for one in pod.pod.spec.scheduling_gates]
-        return {"gates": gates, "problem": pod.problem, "queue": pod.queue}
+                yield Elsewhere(pod.uid, namespace, name, since, _waits(_fed(pod)))
