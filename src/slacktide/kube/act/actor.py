@@ -39,7 +39,7 @@ class Actor:
     def __init__(
         self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self.connection, self.settings, self.feed = session.connection, session.settings, session.feed
+        self.settings, self.feed = session.settings, session.feed
         self.recorder, self.clock, self.leading, self.counts = session.recorder, session.clock, session.leading, counts
         self._gate, self.before_eviction = session.gate, before_eviction
         self.reservations = Reservations()

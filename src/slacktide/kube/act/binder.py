@@ -25,7 +25,6 @@ from slacktide.kube.resources.volumes import (
     PERSISTENT_VOLUME,
     PERSISTENT_VOLUME_CLAIM,
     PersistentVolume,
-    PersistentVolumeClaim,
 )
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.volume_matching import is_for
@@ -100,7 +99,7 @@ class VolumeProvisioner(SessionPart):
             claim = self._feed.mirror.storage.claim(pod.pod.metadata.namespace, name)
             if claim is None:
                 return f"PersistentVolumeClaim {name} was deleted"
-            if _version(claim) >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
+            if claim.metadata.version >= version and claim.metadata.annotations.get(SELECTED_NODE) != host:
                 # The provisioner took it back: the pod goes elsewhere, until for a while no other node has failed.
                 pod.avoids |= {host}
                 pod.awaited_since = 0.0
@@ -139,7 +138,7 @@ class VolumeProvisioner(SessionPart):
             seen, claim = storage.volume(volume.metadata.name), storage.claim(pod.pod.metadata.namespace, name)
             if claim is None or seen is None:
                 return f"claim {name} or its volume {volume.metadata.name} is gone"
-            if _version(seen) >= _version(volume) and not is_for(seen, claim):
+            if seen.metadata.version >= volume.metadata.version and not is_for(seen, claim):
                 return f"volume {volume.metadata.name} is not for claim {name} any more"
         return ""
 
@@ -169,7 +168,7 @@ class VolumeProvisioner(SessionPart):
             raise Hopeless(f"PersistentVolumeClaim {name} was deleted")
         selected = claim.metadata.annotations.get(SELECTED_NODE, "")
         if selected == host:
-            return _version(claim)
+            return claim.metadata.version
         if selected:
             raise Hopeless(f"a volume for PersistentVolumeClaim {name} is being provisioned on node {selected}")
         path, meta = PERSISTENT_VOLUME_CLAIM.path(namespace, name), claim.metadata
@@ -178,12 +177,7 @@ class VolumeProvisioner(SessionPart):
         found = PERSISTENT_VOLUME_CLAIM.decode(answer)
         if isinstance(found, Malformed):
             raise Hopeless(f"claim {name}: {found.problem}")
-        return _version(found)
-
-
-def _version(found: PersistentVolumeClaim | PersistentVolume) -> int:
-    # Of one object they may be compared, as its watch delivers them in order.
-    return int(found.metadata.resource_version)
+        return found.metadata.version
 
 
 CLOSED = "node {} is no longer schedulable for it"

@@ -129,6 +129,11 @@ class Metadata(Part, frozen=True):
     deletion_timestamp: Instant | None = None
     owner_references: tuple[OwnerReference, ...] = ()
 
+    @property
+    def version(self) -> int:
+        """Of one object they may be compared, as its watch delivers them in order."""
+        return int(self.resource_version or 0)
+
 
 class Requirement(Part, frozen=True):
     """One requirement on labels: ``key operator values`` (In, NotIn, Exists, DoesNotExist; for nodes also Gt, Lt)."""

@@ -318,11 +318,11 @@ class DeviceMirror:
         """A ResourceClaim, new or changed; an earlier version than the one that is known is passed over."""
         key = found.metadata.namespace, found.metadata.name
         known = self.claims.get(key)
-        if known is not None and known.metadata.uid == found.metadata.uid and _version(found) < _version(known):
-            return
         changed: set[DeviceId] = set()
         if known is not None and known.metadata.uid != found.metadata.uid:
             changed |= self.in_use.let_go(known.metadata.uid)
+        elif known is not None and found.metadata.version < known.metadata.version:
+            return
         self.claims[key] = found
         self.extended.on_claim_update(found)
         changed |= self.in_use.hold(found)
@@ -392,8 +392,3 @@ class DeviceMirror:
             self.unknown = reason
             for uid in tuple(self._asks):
                 self._look_again(self._pods[uid])
-
-
-def _version(claim: ResourceClaim) -> int:
-    # Of one object they may be compared, as its watch delivers them in order.
-    return int(claim.metadata.resource_version or 0)
