@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Mapping
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Protocol, Self
 
 from aiohttp import web
@@ -91,12 +90,10 @@ class Server(Site):
             self._reads = asyncio.create_task(self._authorities.run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._reads is not None:
             self._reads.cancel()
-        await super().__aexit__(kind, error, trace)
+        await super().__aexit__(*raised)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
         if missing := self.served.missing:

@@ -9,7 +9,6 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Any, Self, cast
 
 from aiohttp import web
@@ -161,9 +160,7 @@ class Site:
             await self._open()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._listener is not None:
             await self._listener.close()
         if self._runner is not None:
