@@ -21,7 +21,7 @@ from page_parts.browser import chromium
 from page_parts.cluster import MadeCluster
 
 from slacktide.dashboard.pages import PAGE, page_routes
-from slacktide.kube.garbage_collection import collect_when_idle
+from slacktide.kube.housekeeping import collect_when_idle
 from slacktide.kube.observe.http_site import Site
 
 FRAMES = """

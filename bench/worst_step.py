@@ -28,11 +28,11 @@ from hostile_namespace import SHAPES, SPACE, Json
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
 from slacktide.kube.resources.objects import NAMESPACE, NODE, POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live

@@ -56,7 +56,7 @@ QOS, BUDGETS = "kernels/policies/qos_driven.py", "kernels/feasible/disruption_bu
 LIMITS = "kernels/feasible/disruption_limits.py"
 LEDGER, RESIZE = "kernels/drive/instance_ledger.py", "kernels/drive/resize.py"
 AFFINITY, BOOK = "kernels/feasible/affinity.py", "kube/translate/pod_constraints.py"
-METRIC, SCALE, PODS = "kernels/qos/metric.py", "kernels/drive/scale.py", "kube/translate/pod_resources.py"
+METRIC, SCALE, PODS = "kernels/qos/metric.py", "kernels/drive/scale.py", "kube/translate/nodes.py"
 
 MUTANTS = (
     Mutant("eligibility: a victim has more slack", QOS, "if not q_j < q_k or (", "if (", FEW),

@@ -19,8 +19,8 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
+from slacktide.kube.client.metadata import unix_seconds
 from slacktide.kube.client.quantities import quantity
-from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.kube.resources import objects
 from slacktide.lab import ControlPlane
 from slacktide.lab.control_plane import free_ports

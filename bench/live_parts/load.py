@@ -13,8 +13,7 @@ import msgspec
 
 from live_parts.binder import Event
 from live_parts.cluster import NAMESPACE, Cluster
-from slacktide.kube.client.http import ApiError, Connection, Unreachable, connect
-from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT
+from slacktide.kube.client.http import GATEWAY_TIMEOUT, ApiError, Connection, Unreachable, connect
 
 PODS = f"/api/v1/namespaces/{NAMESPACE}/pods"
 POSTS = 64

@@ -22,10 +22,10 @@ from slacktide.engine.core.types import Decision, Outcome
 from slacktide.engine.warm_up import warm
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.turns import Turns
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.observe.explain import PodHistory
+from slacktide.kube.observe.dashboard import PodHistory
 from slacktide.kube.observe.metrics import Meter
 from slacktide.kube.resources import objects
 from slacktide.model import ServiceClass

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.audit_reading import CLUSTER, OPERATOR, SCHEDULER, WORKLOAD, AuditReading
 from cluster.churning import COOLDOWN, PER, Verdict, judge
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 
 T0 = 1_790_000_000.0
 USER = "somebody"

@@ -9,9 +9,8 @@ from slacktide.cli.cluster.explain import explain as explaining
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
 from slacktide.for_people import slack_text
-from slacktide.kube.publish.rule_names import READ_WRITE_ONCE_POD, named_rule
-from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect
-from slacktide.kube.translate.selectors import NOTHING
+from slacktide.kube.publish.conditions import READ_WRITE_ONCE_POD, named_rule
+from slacktide.kube.translate.selectors import NOTHING, PodSelection, TermEffect
 from slacktide.model import Rule
 
 BRONZE, GOLD = {"slacktide.io/class": "bronze"}, {"slacktide.io/class": "gold"}

@@ -22,7 +22,7 @@ from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.kinds import HasMetadata, Kind
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror

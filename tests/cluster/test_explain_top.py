@@ -25,7 +25,7 @@ from slacktide.cli import app
 from slacktide.cli.cluster.top_rows import HEAD
 from slacktide.config import Config
 from slacktide.errors import ConfigError, InputError
-from slacktide.kube.client.timestamps import unix_seconds
+from slacktide.kube.client.metadata import unix_seconds
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model.durations import parse_duration
 from support.browsing import chromium, looks, serious

@@ -12,10 +12,10 @@ import pytest
 
 from cluster.faulty import Fault, FaultyProxy
 from slacktide.kube.client import http as connection_module
-from slacktide.kube.client import line_splitter
+from slacktide.kube.client import payload
 from slacktide.kube.client.credentials import Access, Fixed, TokenFile, load_access
 from slacktide.kube.client.http import ApiError, Connection, NotSent, Unreachable, connect
-from slacktide.kube.client.line_splitter import LineSplitter
+from slacktide.kube.client.payload import LineSplitter
 from slacktide.kube.resources.objects import NAMESPACE
 from slacktide.lab import ControlPlane
 
@@ -349,7 +349,7 @@ def test_lines_come_whole_however_the_stream_was_cut() -> None:
 
 
 def test_an_endless_line_is_refused(access: Access, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_splitter, "LONGEST_LINE", 100_000)
+    monkeypatch.setattr(payload, "LONGEST_LINE", 100_000)
 
     async def run() -> None:
         async with Connection(access) as connection:

@@ -17,7 +17,7 @@ from cluster.labtools import HANG_SECONDS, deployment, until
 from cluster.running import BETWEEN_EQUALS, Place, Stage, at, service_class, staged
 from slacktide.cli import app
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
-from slacktide.kube.client.timestamps import unix_seconds
+from slacktide.kube.client.metadata import unix_seconds
 from slacktide.lab import Binaries, ControlPlane
 
 SAVABLE = 3.0

@@ -13,7 +13,7 @@ from cluster.kubectl import Json, Kubectl
 from cluster.labtools import until
 from cluster.workloads import workload
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
-from slacktide.kube.mirror.installation import POLICIES
+from slacktide.kube.mirror.watches import POLICIES
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane
 
 Right = tuple[str, str, str, str, str]

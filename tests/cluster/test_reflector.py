@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from cluster.faulty import Fault, FaultyProxy
-from slacktide.kube.client import pages
+from slacktide.kube.client import reflector
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.client.kinds import Identity, Kind, Malformed
@@ -459,7 +459,7 @@ def test_lists_come_in_pages_and_begin_anew_where_the_next_one_has_expired(
     access: Access, monkeypatch: pytest.MonkeyPatch, expired: int
 ) -> None:
     """The third attempt asks for the whole list."""
-    monkeypatch.setattr(pages, "ATTEMPTS", (2, 2, 0))
+    monkeypatch.setattr(reflector, "ATTEMPTS", (2, 2, 0))
 
     async def play(direct: Connection, proxy: FaultyProxy, where: str) -> None:
         for name in "abcde":
@@ -514,7 +514,7 @@ def test_thousands_of_pods_do_not_stall_the_event_loop(access: Access) -> None:
                 stalls.append(time.thread_time() - before)
 
         clock = asyncio.create_task(watch_the_clock())
-        gc.disable()  # a scheduler collects at quiet moments (slacktide.kube.garbage_collection)
+        gc.disable()  # a scheduler collects at quiet moments (slacktide.kube.housekeeping)
         try:
             async with running(reflector):
                 assert len(picture.objects) == pods

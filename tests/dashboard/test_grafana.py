@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from kube.test_http_server import two_on_one_core
-from slacktide.kube.observe.workload_metrics import WHO
+from slacktide.kube.observe.availability_metrics import WHO
 from support.repository import REPOSITORY
 
 FILE = resources.files("slacktide.dashboard") / "grafana" / "slacktide.json"

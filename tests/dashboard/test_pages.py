@@ -25,7 +25,7 @@ from slacktide.cli.cluster.scheduler_pages import Trust
 from slacktide.dashboard.pages import HEADERS, PAGE, answer, assets, page_routes
 from slacktide.dashboard.view import COLUMNS, TABLES
 from slacktide.errors import ConfigError, InputError
-from slacktide.kube.observe import http_connections
+from slacktide.kube.observe import http_site
 from slacktide.kube.observe.http_site import Site
 from support import clusters
 from support.repository import REPOSITORY
@@ -138,7 +138,7 @@ def test_a_browser_is_started_without_the_key(monkeypatch: pytest.MonkeyPatch, c
 
 
 def test_who_only_opens_connections_keeps_nobody_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connections, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 8)
 
     async def play() -> int:
         async with Site("test", "127.0.0.1:0", {}) as site:

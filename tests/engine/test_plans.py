@@ -23,7 +23,7 @@ from slacktide.engine.ledger.overview import overview
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kernels.plan.giving_up import AWAY
-from slacktide.kube.publish.availability_document import document, message
+from slacktide.kube.publish.state_events import document, message
 from slacktide.kube.translate.owners import Target
 from slacktide.model import ServiceClass, Window
 from slacktide.state.compaction import compact

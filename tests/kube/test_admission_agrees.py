@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as some
 
-from slacktide.kube.act.relocation import stays
+from slacktide.kube.act.eviction import stays
 from slacktide.kube.resources.objects import POD, SERVICE_CLASS
 from slacktide.kube.translate.service_classes import CLASS_LABEL, Classes
 from slacktide.kube.translate.unschedulable import Unschedulable

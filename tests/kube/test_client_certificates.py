@@ -17,10 +17,16 @@ from multidict import CIMultiDict, CIMultiDictProxy
 
 from slacktide.cli.process import run_fast
 from slacktide.kube.client.http import Connection
-from slacktide.kube.observe import client_certificates
+from slacktide.kube.observe import certificates
 from slacktide.kube.observe.access import User
-from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.client_certificates import Authorities, ClusterAuthorities, authorities_of, chain_of, read
+from slacktide.kube.observe.certificates import (
+    Authorities,
+    Certificate,
+    ClusterAuthorities,
+    authorities_of,
+    chain_of,
+    read,
+)
 from slacktide.kube.observe.http_site import Site
 from support.authority import Authority
 
@@ -254,7 +260,7 @@ def test_whatever_goes_wrong_the_authorities_are_read_again(
             await taken.wait()
         task.cancel()
 
-    monkeypatch.setattr(client_certificates, "AGAIN_SECONDS", 0.01)
+    monkeypatch.setattr(certificates, "AGAIN_SECONDS", 0.01)
     asyncio.run(main())
     assert "nobody thought of this" in caplog.text
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from slacktide.kube.resources.field_managers import managers_of
+from slacktide.kube.act.nomination_writer import managers_of
 
 FIELD = "status", "nominatedNodeName"
 

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from slacktide.kube.client import metadata
-from slacktide.kube.resources import nodes, pod_groups, pods, volumes, workloads
+from slacktide.kube.resources import pods, volumes, workloads
 from support.repository import REPOSITORY
 
 SOURCE = REPOSITORY / "src" / "slacktide"
@@ -18,7 +18,7 @@ SPARED = {"LeaseSpec": {"strategy", "preferred_holder"}, "PodSpec": {"host_netwo
 (features that nodes declare)."""
 
 
-@pytest.mark.parametrize("module", [metadata, nodes, pod_groups, pods, volumes, workloads])
+@pytest.mark.parametrize("module", [metadata, pods, volumes, workloads])
 def test_every_field_that_is_decoded_is_read(module: ModuleType) -> None:
     texts = [path.read_text(encoding="utf-8") for path in SOURCE.rglob("*.py") if path.parent.name != "resources"]
     text = "\n".join(texts)

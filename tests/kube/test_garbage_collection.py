@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 import pytest
 
-from slacktide.kube import garbage_collection
-from slacktide.kube.garbage_collection import collect_when_idle
+from slacktide.kube import housekeeping
+from slacktide.kube.housekeeping import collect_when_idle
 from support import virtual_time
 
 
@@ -33,7 +33,7 @@ def outcome(
     monkeypatch: pytest.MonkeyPatch, work_done: Callable[[], int], seconds: float, overdue: int = 10_000
 ) -> bool:
     """Whether a ring was found within so long."""
-    monkeypatch.setattr(garbage_collection, "OVERDUE_TICKS", overdue)
+    monkeypatch.setattr(housekeeping, "OVERDUE_TICKS", overdue)
 
     async def run() -> bool:
         task = asyncio.create_task(collect_when_idle(work_done))

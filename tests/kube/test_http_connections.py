@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from slacktide.cli.process import run_fast
-from slacktide.kube.observe import http_connections
+from slacktide.kube.observe import http_site
 from slacktide.kube.observe.certificates import Certificate
 from slacktide.kube.observe.http_site import Site
 
@@ -22,8 +22,8 @@ Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 @pytest.fixture(autouse=True)
 def _few(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http_connections, "MOST_CONNECTIONS", 8)
-    monkeypatch.setattr(http_connections, "MOST_HANDSHAKES", 4)
+    monkeypatch.setattr(http_site, "MOST_CONNECTIONS", 8)
+    monkeypatch.setattr(http_site, "MOST_HANDSHAKES", 4)
 
 
 def trusting() -> ssl.SSLContext:
@@ -60,7 +60,7 @@ def test_who_connects_and_never_begins_with_tls_is_closed(
     run: Callable[[Coroutine[Any, Any, None]], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The oldest at once where there are too many, the others soon; meanwhile others are served."""
-    monkeypatch.setattr(http_connections, "HANDSHAKE_SECONDS", 2.0)
+    monkeypatch.setattr(http_site, "HANDSHAKE_SECONDS", 2.0)
 
     async def play() -> None:
         async with served() as site:

@@ -28,9 +28,8 @@ from slacktide.errors import ConfigError
 from slacktide.kube.clock import Clock
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.observe import explain
 from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.explain import PodHistory
+from slacktide.kube.observe.dashboard import PodHistory, text_of
 from slacktide.kube.observe.http_server import HEALTH, SchedulerPages, Server, told_to
 from slacktide.kube.observe.metrics import Histogram, Meter
 from slacktide.kube.scheduler import Scheduler
@@ -178,7 +177,7 @@ def test_an_overloaded_class_is_shown_until_nobody_of_it_who_waits_is_lost() -> 
     _, text = shown.get("/explain", namespace="default", name="w")
     found = json.loads(text)
     assert found["reason"].endswith(". starving: its class is overloaded.")
-    assert "0 running, 1 waiting (1 starving), preempted" in explain.text_of(found)
+    assert "0 running, 1 waiting (1 starving), preempted" in text_of(found)
     engine.gone("w", T0 + 10_001)
     assert overloaded(**{"class": "bronze"}) == 0, "where nobody waits there is no pass that would find it out"
     assert (late(state="lost"), late(state="starving")) == (0, 0)
@@ -267,23 +266,28 @@ def test_a_meter_counts_passes_of_a_pod_that_fails_sleeps_and_comes_back() -> No
     def tell(name: str, *arguments: Any) -> None:
         meter(OPERATIONS[name](*arguments))
 
+    def passed(outcome: Outcome) -> None:
+        meter.passed(outcome)
+        for decision in outcome.decisions:
+            meter.decided(decision)
+
     tell("arrive", "p", "p", "k", 0, 100.0, "")
     for _ in range(3):
         tell("wake", "p")
     for _ in range(2):
         tell("run", 100.0)
         clock[0] += 0.25
-        tell("decided", now(1, (), 1, 0))
+        passed(now(1, (), 1, 0))
     tell("sleep", "p")
     tell("run", 101.0)
-    tell("decided", now(2, (), 0, 0))
+    passed(now(2, (), 0, 0))
     tell("wake", "p")
     tell("run", 102.0)
-    tell("decided", now(3, (Decision("p", "n", 1.0, (Victim("v", 2.0), Victim("w", 2.0))),), 0, 0))
+    passed(now(3, (Decision("p", "n", 1.0, (Victim("v", 2.0), Victim("w", 2.0))),), 0, 0))
     tell("refused", "p", 102.5)
     tell("wake", "p")
     tell("run", 103.0)
-    tell("decided", now(4, (Decision("p", "n", 1.0),), 0, 0))
+    passed(now(4, (Decision("p", "n", 1.0),), 0, 0))
     clock[0] += 0.5
     tell("bound", "p", 104.0)
     assert meter.attempts == {"unschedulable": 2, "error": 1, "scheduled": 1}
@@ -387,7 +391,7 @@ def test_the_page_says_that_a_pod_waits_for_others_of_its_group() -> None:
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("slacktide.kube.observe.explain.REMEMBERED_PODS", 100)
+    monkeypatch.setattr("slacktide.kube.observe.dashboard.REMEMBERED_PODS", 100)
     memory = PodHistory(lambda uid: ("default", uid))
     for i in range(300):
         for k in range(20):

@@ -13,8 +13,8 @@ import yaml
 import slacktide
 from cluster.installation import EXAMPLES, MANIFESTS
 from slacktide.cli.cluster.netprobe import netprobe
-from slacktide.kube.mirror.installation import POLICIES
-from slacktide.kube.resources import custom_resources, node_latency
+from slacktide.kube.mirror.watches import POLICIES
+from slacktide.kube.resources import custom_resources
 from slacktide.model import APPROACHES, service_class
 from slacktide.netprobe.options import HTTP_PORT, PORT
 
@@ -150,9 +150,9 @@ def test_the_scheduler_reads_and_writes_the_fields_that_are_declared() -> None:
     assert fields(custom_resources.HoursSpec) == set(spec["hours"]["items"]["properties"])
     assert fields(custom_resources.AvailabilityStatus) <= set(schema("availabilities")["status"]["properties"])
     row = schema("nodelatencies")["status"]["properties"]
-    assert fields(node_latency.NodeLatencyStatus) == set(row)
-    assert fields(node_latency.PeerLatency) == set(row["peers"]["items"]["properties"])
-    assert fields(node_latency.CoordinateStatus) == set(row["coordinate"]["properties"])
+    assert fields(custom_resources.NodeLatencyStatus) == set(row)
+    assert fields(custom_resources.PeerLatency) == set(row["peers"]["items"]["properties"])
+    assert fields(custom_resources.CoordinateStatus) == set(row["coordinate"]["properties"])
 
 
 def test_the_deployment_asks_for_no_privilege() -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed, Status
-from slacktide.kube.client.timestamps import happened
+from slacktide.kube.client.metadata import happened
 from slacktide.kube.resources.objects import (
     LEASE,
     NAMESPACE,

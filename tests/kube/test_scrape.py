@@ -11,9 +11,9 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from engine.workbench import BRONZE, GOLD, T0, engine_with
 from slacktide.engine.core.engine import Engine
+from slacktide.kube.housekeeping import LossTotals
 from slacktide.kube.observe import scrape
 from slacktide.kube.observe.scrape import Collector
-from slacktide.kube.publish.loss_totals import LossTotals
 
 WORKLOADS = 35
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from slacktide.kube.observe.explain import text_of
+from slacktide.kube.observe.dashboard import text_of
 
 PLACED: dict[str, Any] = {"what": "placed", "at": "2026-11-28T10:00:00Z", "host": "node-0", "slack": 3.6, "count": 1}
 VICTIM = {"name": "shop/low", "slack": None}

@@ -13,7 +13,7 @@ from slacktide.errors import ConfigError, InputError
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.credentials import Access, Fixed
 from slacktide.kube.client.http import Connection
-from slacktide.kube.resources.node_latency import NODE_LATENCY, NodeLatency, NodeLatencyStatus, as_row
+from slacktide.kube.resources.custom_resources import NODE_LATENCY, NodeLatency, NodeLatencyStatus, as_row
 from slacktide.kube.resources.objects import Instant, Metadata, encode
 from slacktide.model.latency import Coordinate, Measured, Row
 from slacktide.netprobe.options import Options

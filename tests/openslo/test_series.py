@@ -10,7 +10,7 @@ from typing import Any
 import yaml
 from prometheus_client.core import Metric
 
-from slacktide.kube.observe import workload_metrics
+from slacktide.kube.observe.availability_metrics import by_class, by_workload
 from slacktide.openslo.burn_rates import LABELS, rules_of_any_class
 from slacktide.openslo.classes import class_document
 from slacktide.openslo.exporting import FORMATS, export
@@ -42,7 +42,7 @@ def test_what_is_asked_for_is_known_here() -> None:
 def test_it_is_told_with_these_labels() -> None:
     totals: Any = SimpleNamespace(good={"gold": 1.0}, lost=Counter({("gold", "cluster"): 1.0}))
     nobody: Any = SimpleNamespace(controllers=(), losses=(), slack=())
-    families: list[Metric] = [*workload_metrics.by_class(totals), *workload_metrics.by_workload(nobody, {}, 2000)]
+    families: list[Metric] = [*by_class(totals), *by_workload(nobody, {}, 2000)]
     names = {f"{one.name}_total" if one.type == "counter" else one.name for one in families}
     assert asked() <= names
     labels = {one.name: set(one.samples[0].labels) for one in families if one.samples}

@@ -23,7 +23,7 @@ from aiohttp import web
 
 from slacktide.errors import InputError
 from slacktide.kube.client.kinds import encode
-from slacktide.kube.client.timestamps import unix_seconds
+from slacktide.kube.client.metadata import unix_seconds
 from slacktide.pasts.outcome import Past, read_workloads, write
 from slacktide.pasts.prometheus import source as prometheus
 from support.past_series import MadeCluster, openmetrics, small, told

@@ -45,8 +45,8 @@ MUTANTS = (
     Mutant(
         "an eviction names the pod's UID",
         "kube/resources/bodies.py",
-        'options: dict[str, Any] = {"preconditions": _only(uid, resource_version)}\n    if grace',
-        "options: dict[str, Any] = {}\n    if grace",
+        'options: dict[str, Any] = {"preconditions": {"uid": uid}}',
+        'options: dict[str, Any] = {"preconditions": {}}',
     ),
     Mutant(
         "who leads knows until when",

@@ -9,7 +9,7 @@ import pytest
 from cluster.labtools import deployment, pod
 from simulated.resources import Json
 from simulated.stage import Stage, service_class, staged
-from slacktide.kube.act.contest import FEW, QUIET_SECONDS
+from slacktide.kube.act.counts import FEW, QUIET_SECONDS
 
 GOLD = {"slacktide.io/class": "gold"}
 

@@ -19,7 +19,7 @@ from simulated.stage import Stage, service_class, staged
 from simulated.store import Change
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.pasts import audit, outcome
 
 VERBS = {"ADDED": "create", "MODIFIED": "update", "DELETED": "delete"}

@@ -11,7 +11,7 @@ from cluster.labtools import deployment, pod
 from simulated.pod_model import condition
 from simulated.resources import Json
 from simulated.stage import Stage, service_class, staged
-from slacktide.kube.act.volume_provisioning import TOLD_SECONDS
+from slacktide.kube.act.binder import TOLD_SECONDS
 
 CREATION_SECONDS = 60
 SHARP = 1.0

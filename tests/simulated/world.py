@@ -21,7 +21,7 @@ from simulated.replica import Replica
 from simulated.resources import BY_NAME, Json
 from simulated.store import Store
 from slacktide.config import Config
-from slacktide.kube import garbage_collection as garbage
+from slacktide.kube import housekeeping as garbage
 from slacktide.kube import leader_session
 from slacktide.settings import load_live
 from slacktide.submit.manifests import RUN_SECONDS

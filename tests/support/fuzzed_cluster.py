@@ -24,27 +24,18 @@ from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.client.kinds import Kind, Malformed
-from slacktide.kube.client.presence import Presence
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.client.metadata import rfc3339
+from slacktide.kube.client.pacing import Presence
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import retire_vacant
 from slacktide.kube.mirror.barrier import DEFECT, SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.resources.objects import (
-    AVAILABILITY,
-    DEPLOYMENT,
-    NAMESPACE,
-    NODE,
-    POD,
-    SERVICE_CLASS,
-    Availability,
-)
+from slacktide.kube.publish.conditions import named_rule
+from slacktide.kube.publish.state_events import document
+from slacktide.kube.resources.objects import AVAILABILITY, DEPLOYMENT, NAMESPACE, NODE, POD, SERVICE_CLASS, Availability
 from slacktide.kube.translate.owners import Target
 from slacktide.settings import load_live
 from support.drawn_objects import NAMES, SPACES, Drawer

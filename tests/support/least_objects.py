@@ -8,7 +8,7 @@ import msgspec
 from msgspec import inspect
 
 from slacktide.kube.client.kinds import Kind
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.metadata import Instant
 
 
 def least(kind: Kind[Any], name: str, version: str) -> dict[str, Any]:

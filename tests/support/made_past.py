@@ -13,7 +13,7 @@ SECRET = "planted-secret"
 
 
 def when(seconds: float, *, micro: bool = False) -> str:
-    from slacktide.kube.client.timestamps import rfc3339
+    from slacktide.kube.client.metadata import rfc3339
 
     return rfc3339(BEGIN + seconds) if micro else rfc3339(float(int(BEGIN + seconds))).replace(".000000Z", "Z")
 

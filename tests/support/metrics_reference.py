@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from slacktide.kube.observe import availability_metrics, scrape, workload_metrics
+from slacktide.kube.observe import availability_metrics, scrape
 from slacktide.kube.observe.families import Families, Family
 from slacktide.netprobe.http_server import AGENT
 from support.repository import REPOSITORY
@@ -14,8 +14,8 @@ from support.repository import REPOSITORY
 PAGE = REPOSITORY / "docs" / "metrics-reference.md"
 GROUPS = (
     availability_metrics.PROMISES,
-    workload_metrics.SECONDS,
-    workload_metrics.WORKLOADS,
+    availability_metrics.SECONDS,
+    availability_metrics.WORKLOADS,
     scrape.LIKE_KUBE_SCHEDULER,
     scrape.DEEDS,
     scrape.HEALTH,

@@ -23,18 +23,16 @@ from slacktide.inputs import read_delays, read_host_events, read_hosts, read_wor
 from slacktide.inputs.columns import access, affinity_text, cells, instances, occasions, terms
 from slacktide.inputs.formats import erlang_exact
 from slacktide.inputs.formats.network_file import read_network
-from slacktide.kube.client import shallow
+from slacktide.kube.client import kinds
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.kinds import decode_status, identify, identity_of, split_event, split_listing
 from slacktide.kube.client.kubeconfig import read_kubeconfig
-from slacktide.kube.client.metadata import Metadata
+from slacktide.kube.client.metadata import Metadata, unix_seconds
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.client.timestamps import unix_seconds
 from slacktide.kube.resources.custom_resources import WindowSpec
 from slacktide.kube.resources.objects import NODE, POD, RESOURCE_CLAIM, Pod, ServiceClass, ServiceClassSpec
 from slacktide.kube.translate import pod_groups
-from slacktide.kube.translate.default_spread import default_constraints
-from slacktide.kube.translate.profiles import added_affinity
+from slacktide.kube.translate.profiles import added_affinity, default_constraints
 from slacktide.kube.translate.service_classes import PREFIX, Classes, mapping, window_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import access_of
@@ -253,8 +251,8 @@ BYTES: dict[str, Parser] = {
     "an answer": Parser(decode_status, (), (b'{"code":410,"reason":"Expired","message":"old"}',)),
     "a name of an object": Parser(identify, (), (POD_BYTES,)),
     "which object": Parser(identity_of, (), (POD_BYTES,)),
-    "fields": Parser(shallow.fields, REFUSED, (POD_BYTES, EVENT)),
-    "elements": Parser(shallow.elements, REFUSED, (b'[1,"a",{"b":[2]}]',)),
+    "fields": Parser(kinds.shallow_fields, REFUSED, (POD_BYTES, EVENT)),
+    "elements": Parser(kinds.shallow_elements, REFUSED, (b'[1,"a",{"b":[2]}]',)),
     "a line of a record": Parser(codec.decode, REFUSED, (b'["begin",1]', b'["wake","u"]', b'["gone","u",1.0]')),
     "a checkpoint": Parser(_checkpoint, (StateError, *DECODING, RecursionError), (BOOKS,)),
     "a packet": Parser(lambda data: packets.opened(data, (b"k" * 32,)), (packets.Refused,), (PACKET,)),

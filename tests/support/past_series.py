@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from slacktide.kube.client.kinds import Kind, encode
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.kube.resources import objects
 from slacktide.pasts.story import Change, Findings, Story
 

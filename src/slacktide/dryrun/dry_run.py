@@ -23,12 +23,11 @@ from slacktide.dryrun.reality import Deeds, RealityCounter
 from slacktide.dryrun.shadow import Shadow
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import BoundElsewhere, ControllerGone, Gone, Operation, Ready
-from slacktide.kube.client.http import ApiError, Connection, KubeError
-from slacktide.kube.client.status_codes import NOT_FOUND, UNAVAILABLE
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.http import NOT_FOUND, UNAVAILABLE, ApiError, Connection, KubeError
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.kube.clock import LATER, Clock
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import TICK_SECONDS, retire_vacant

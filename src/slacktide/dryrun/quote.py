@@ -21,16 +21,15 @@ from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError, fail
-from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.status_codes import NOT_FOUND
 from slacktide.kube.clock import Clock
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
-from slacktide.kube.observe.explain import PodHistory, PodStory, beyond_a_start
+from slacktide.kube.observe.dashboard import PodHistory, PodStory, beyond_a_start
 from slacktide.kube.publish.availability import load
 from slacktide.kube.resources.objects import POD, Availability, Pod
 from slacktide.kube.translate.service_classes import CLASS_LABEL

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Pod
 from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED

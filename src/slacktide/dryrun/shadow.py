@@ -19,9 +19,8 @@ from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.kube.feed import fed_pod
-from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.feed.listener import FeedListener
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.translate.causes import is_taken_for_lost

@@ -1,22 +1,25 @@
-"""What is looked at about every second: who waits for a replacement that does not come, how promises stand by now, and
-owners that may be no more."""
+"""What is looked after about every second: who waits for a replacement that does not come, how promises stand by now,
+seconds by class, owners that may be no more; and garbage, at moments when nobody waits for it."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+import gc
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+import numpy as np
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.overview import overview
-from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.status_codes import NOT_FOUND, SERVER_ERROR, TOO_MANY
+from slacktide.engine.ledger.overview import LOSSES, Overview, overview
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Unreachable
 from slacktide.kube.feed.fed_pod import HELD, ORPHAN
 from slacktide.kube.publish.availability import LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.loss_totals import LossTotals
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.publish.state_events import StateEvents
 from slacktide.kube.resources.objects import AVAILABILITY
+from slacktide.model.service_class import class_name
 
 TICK_SECONDS = 1.0
 LOOKED_AT_A_SECOND = 5_000
@@ -47,14 +50,14 @@ def retire_vacant(engine: Engine, now: float, patience: float, keys: Iterable[st
     return concerned
 
 
-class Housekeeper:
+class Housekeeper(SessionPart):
     """Looks after what no event tells."""
 
     def __init__(
         self, session: SessionContext, reporter: ConditionWriter, ledger: LedgerWriter, states: StateEvents
     ) -> None:
-        self._connection, self._feed, self._reporter, self._ledger = session.connection, session.feed, reporter, ledger
-        self._clock, self._leading, self._gate, self._states = session.clock, session.leading, session.gate, states
+        super().__init__(session)
+        self._reporter, self._ledger, self._states = reporter, ledger, states
         self.losses = LossTotals()
         self._ask_at: dict[str, float] = {}
         self._told: set[str] = set()
@@ -130,7 +133,7 @@ class Housekeeper:
             try:
                 await self._gate.after(self._connection.get(AVAILABILITY.path(target.namespace, target.ledger)))
             except ApiError as error:
-                if error.status == TOO_MANY or error.status >= SERVER_ERROR:
+                if error.passes:
                     return
                 if error.status == NOT_FOUND and self._is_empty(key):
                     controllers.deleted.add(key)
@@ -138,3 +141,85 @@ class Housekeeper:
             except Unreachable:
                 return
             self._ask_at[key] = now + ASK_AGAIN * vacancy
+
+
+class LossTotals:
+    """Seconds since this replica leads: ``good`` by class, ``lost`` by class and cause."""
+
+    def __init__(self) -> None:
+        self.good: Counter[str] = Counter()
+        self.lost: Counter[tuple[str, str]] = Counter()
+        self._places: dict[str, int] = {}
+        """Of each controller its row of ``_last``: what it had at the latest look."""
+        self._last = np.zeros((0, len(LOSSES)))
+        self._free: list[int] = []
+
+    def see(self, found: Overview) -> None:
+        """How controllers stand now; what those had that are seen for the first time was before. O(controllers)."""
+        if not found.controllers:
+            return
+        at = np.array([self._places.get(one.key, -1) for one in found.controllers])
+        for i in np.flatnonzero(at < 0).tolist():
+            at[i] = self._begin(found.controllers[i].key)
+            self._last[at[i]] = found.losses[i]
+        gained = np.maximum(0.0, found.losses - self._last[at])
+        self._last[at] = found.losses
+        numbers: dict[str, int] = {}
+        of = [numbers.setdefault(one.service.name, len(numbers)) for one in found.controllers]
+        for column, what in enumerate(LOSSES):
+            sums = np.bincount(of, gained[:, column], len(numbers)).tolist()
+            for service, seconds in zip(numbers, sums, strict=True):
+                name = class_name(service)
+                if what == "good":
+                    self.good[name] += seconds
+                else:
+                    self.lost[name, what] += seconds
+
+    def _begin(self, key: str) -> int:
+        """A row for a controller that is seen for the first time."""
+        if not self._free:
+            rows = len(self._last)
+            self._last = np.concatenate([self._last, np.zeros((max(64, rows), len(LOSSES)))])
+            self._free = list(range(len(self._last) - 1, rows - 1, -1))
+        self._places[key] = row = self._free.pop()
+        return row
+
+    def forget(self, key: str) -> None:
+        """A controller is no more."""
+        if (row := self._places.pop(key, None)) is not None:
+            self._free.append(row)
+
+
+YOUNG, MIDDLE, NEVER = 5_000, 80, 1_000_000
+"""New objects until a collection of these, such collections until one of the last ones' survivors, and so on."""
+COLLECTION_TICK_SECONDS = 5.0
+OVERDUE_TICKS = 120
+ALL_AFTER = 80
+"""So many collections after one of all objects comes the next one of all."""
+
+
+async def collect_when_idle(work_done: Callable[[], int]) -> None:
+    """Takes garbage collection over until cancelled; ``work_done`` counts up with all that must not be held up."""
+    before = gc.get_threshold()
+    gc.set_threshold(YOUNG, MIDDLE, NEVER)
+    try:
+        _collect(everything=True)
+        done, ticks, count = work_done(), 0, 0
+        while True:
+            await asyncio.sleep(COLLECTION_TICK_SECONDS)
+            ticks += 1
+            last, done = done, work_done()
+            due = gc.get_count()[2] > 0 or gc.get_count()[1] > 0
+            if ticks >= OVERDUE_TICKS or (due and done == last):
+                ticks, count = 0, count + 1
+                _collect(everything=count % ALL_AFTER == 0)
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)
+
+
+def _collect(everything: bool) -> None:
+    if everything:
+        gc.unfreeze()
+    gc.collect()
+    gc.freeze()

@@ -14,14 +14,9 @@ from collections.abc import Callable
 
 import msgspec
 
-from slacktide.kube.client.http import ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.http import CONFLICT, NOT_FOUND, ApiError, Connection, Unreachable
 from slacktide.kube.clock import steady_seconds, wall_seconds
-from slacktide.kube.resources.objects import LEASE
-from slacktide.kube.resources.workloads import Lease, LeaseSpec
+from slacktide.kube.resources.objects import LEASE, Instant, Lease, LeaseSpec, Malformed, Metadata, encode
 
 LOG = logging.getLogger(__name__)
 
@@ -99,7 +94,9 @@ class LeaderElection:
                     await self._try()
                     self.last_error = ""
                 except (ApiError, Unreachable) as error:
-                    self._complain(error)
+                    if str(error) != self.last_error:
+                        LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
+                    self.last_error = str(error)
                 self._settle()
                 wait = self._retry - (steady_seconds() - began)
                 if self._leads.is_set():
@@ -139,11 +136,6 @@ class LeaderElection:
             self.holder = ""
         except (ApiError, Unreachable) as error:
             LOG.warning("lease %s/%s could not be released: %s", self._namespace, self._name, error)
-
-    def _complain(self, error: Exception) -> None:
-        if str(error) != self.last_error:
-            LOG.warning("lease %s/%s: %s", self._namespace, self._name, error)
-        self.last_error = str(error)
 
     def _settle(self) -> None:
         """Makes the two events say what ``leading`` says."""

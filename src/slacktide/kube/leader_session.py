@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,31 +17,26 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.ledger.slo_status import SloStatus
 from slacktide.kube.act.actor import Actor
 from slacktide.kube.act.counts import Counts
-from slacktide.kube.act.relocation import Relocator
+from slacktide.kube.act.eviction import Relocator
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.log_fields import PASS
-from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.turns import Turns
 from slacktide.kube.clock import LATER, work_seconds
 from slacktide.kube.feed import fed_pod
-from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
+from slacktide.kube.feed.hosts import Rivals
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.feed.rivals import Rivals
 from slacktide.kube.feed.takeover import take_over
-from slacktide.kube.garbage_collection import collect_when_idle
-from slacktide.kube.housekeeping import Housekeeper
+from slacktide.kube.housekeeping import Housekeeper, collect_when_idle
 from slacktide.kube.mirror.barrier import SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.group_conditions import GroupConditionWriter
-from slacktide.kube.publish.quota_status import QuotaStatusWriter
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.publish.state_events import ShortLives, StateEvents
-from slacktide.kube.resources.objects import Availability
+from slacktide.kube.publish.statuses import GroupConditionWriter, QuotaStatusWriter
+from slacktide.kube.resources.objects import Availability, Reference
 from slacktide.kube.translate.owners import Target
 from slacktide.kube.translate.service_classes import concerns_class
 
@@ -184,6 +180,7 @@ class LeaderSession(FeedListener):
         self.ledger.finished(key)
         self.losses.forget(key)
         self.states.forget(key)
+        self.feed.blame.finished(key)
 
     def buried(self, target: Target, books: dict[str, Any], status: SloStatus) -> None:
         self.ledger.buried(target, books, status)
@@ -263,7 +260,11 @@ class LeaderSession(FeedListener):
         for decision in outcome.decisions:
             self._must_lead()
             self._replica.on_decision(decision)
-            self._carry_out(decision)
+            if self.actor.carry_out(decision):
+                for victim in decision.victims:
+                    key = self.engine.pods[victim.uid].key
+                    self.feed.succession.told(key, victim.uid)
+                    self.changed(key)
             yield
         self._look_again(everybody=True)
         waiting = self._to_be_told()
@@ -317,16 +318,6 @@ class LeaderSession(FeedListener):
         self.reporter.after_pass(waiting)
         self.actor.find_other_devices(waiting)
 
-    def _wake_in(self, seconds: float) -> None:
-        """There is to be another look in so many seconds, or sooner."""
-        loop = asyncio.get_running_loop()
-        at = loop.time() + seconds
-        if self._alarm is not None and self._alarm.when() > at:
-            self._alarm.cancel()
-            self._alarm = None
-        if self._alarm is None:
-            self._alarm = loop.call_at(at, self._wake)
-
     def _wake(self) -> None:
         self._alarm = None
         self._work.set()
@@ -341,8 +332,8 @@ class LeaderSession(FeedListener):
 
         Where thousands wait for their victims, each that goes would call for one.
         """
-        if (early := self._next_look - loop.time()) > 0.0:
-            self._wake_in(early)
+        if self._next_look > loop.time():
+            self._alarm = self._alarm or loop.call_at(self._next_look, self._wake)
             return
         began = loop.time()
         self._look_again(everybody=True)
@@ -361,23 +352,10 @@ class LeaderSession(FeedListener):
                 yield
                 self._must_lead()
 
-    def _carry_out(self, decision: Decision) -> None:
-        if self.actor.carry_out(decision):
-            self._told_to_leave(decision.victims)
-
-    def _told_to_leave(self, victims: tuple[types.Victim, ...]) -> None:
-        for victim in victims:
-            key = self.engine.pods[victim.uid].key
-            self.feed.succession.told(key, victim.uid)
-            self.changed(key)
-
     def queues(self) -> dict[str, int]:
         """How many pods wait, by queue."""
-        found = dict.fromkeys(fed_pod.QUEUES, 0)
-        for pod in self.feed.pods.values():
-            if pod.queue in found:
-                found[pod.queue] += 1
-        return found
+        found = Counter(pod.queue for pod in self.feed.pods.values())
+        return {name: found[name] for name in fed_pod.QUEUES}
 
     def without_class(self) -> int:
         """How many pods there are, waiting or running, whose class is not known or cannot be theirs; O(pods)."""

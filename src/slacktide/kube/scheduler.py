@@ -14,13 +14,11 @@ from slacktide.kube.act.counts import Counts
 from slacktide.kube.act.reservations import Nomination
 from slacktide.kube.client.http import ApiError, Connection, Unreachable
 from slacktide.kube.clock import Clock, steady_seconds, work_seconds
-from slacktide.kube.feed import fed_pod
 from slacktide.kube.leader_election import LeaderElection
 from slacktide.kube.leader_session import GaveWay, LeaderSession, LeadershipLost, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.installation import Installation
-from slacktide.kube.mirror.login_poller import LoginPoller
-from slacktide.kube.mirror.watches import Watches
+from slacktide.kube.mirror.network import LoginPoller
+from slacktide.kube.mirror.watches import Installation, Watches
 from slacktide.kube.publish.availability import LedgerCounts, load
 from slacktide.kube.publish.events import EventRecorder
 from slacktide.kube.resources.objects import Availability
@@ -87,25 +85,6 @@ class Scheduler:
     def nominations(self) -> Mapping[str, Nomination]:
         """Decisions that wait for somebody to leave, by the UID of the pod that is to come."""
         return {} if self.session is None else self.session.actor.nominations
-
-    @property
-    def ledgers_pending(self) -> int:
-        """Ledgers that wait to be written."""
-        return 0 if self.session is None else self.session.ledger.pending
-
-    @property
-    def ledgers_left_alone(self) -> int:
-        """Ledgers that a later release wrote, and that are not written here."""
-        return 0 if self.session is None else len(self.session.feed.controllers.left_alone)
-
-    @property
-    def without_class(self) -> int:
-        """Pods that cannot be promised anything, because the class that they name, or should have, is not known."""
-        return 0 if self.session is None else self.session.without_class()
-
-    def queues(self) -> dict[str, int]:
-        """How many pods wait, by queue."""
-        return dict.fromkeys(fed_pod.QUEUES, 0) if self.session is None else self.session.queues()
 
     # -- running ---------------------------------------------------------------------------------------------------
 

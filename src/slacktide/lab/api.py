@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from slacktide.kube.client.credentials import Access, Fixed, tls_context
-from slacktide.kube.client.http import JSON, MERGE_PATCH, ApiError, Connection
-from slacktide.kube.client.status_codes import TOO_MANY
+from slacktide.kube.client.http import JSON, MERGE_PATCH, TOO_MANY, ApiError, Connection
 
 T = TypeVar("T")
 

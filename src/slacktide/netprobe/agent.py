@@ -17,7 +17,7 @@ from slacktide.errors import ConfigError
 from slacktide.kube.client.addresses import join_address, split_address
 from slacktide.kube.client.http import Connection, KubeError
 from slacktide.kube.client.reflector import Reflector
-from slacktide.kube.resources.node_latency import NODE_LATENCY, NodeLatency
+from slacktide.kube.resources.custom_resources import NODE_LATENCY, NodeLatency
 from slacktide.model.latency import Row
 from slacktide.netprobe.options import AgentIdentity, Options
 from slacktide.netprobe.peers import Peer

@@ -7,13 +7,10 @@ import math
 from collections import Counter
 from typing import Any
 
-from slacktide.kube.client.http import ApiError, Connection, KubeError
+from slacktide.kube.client.http import NOT_FOUND, ApiError, Connection, KubeError
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.client.metadata import Metadata, Part
-from slacktide.kube.client.status_codes import NOT_FOUND
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.resources.custom_resources import API_VERSION
-from slacktide.kube.resources.node_latency import NODE_LATENCY, NodeLatency, as_row
+from slacktide.kube.client.metadata import Metadata, Part, rfc3339
+from slacktide.kube.resources.custom_resources import API_VERSION, NODE_LATENCY, NodeLatency, as_row
 from slacktide.model.latency import Measured, Row
 from slacktide.netprobe.options import Options
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 from slacktide.kube.client.addresses import split_address
 from slacktide.kube.client.kinds import Identity, Malformed
-from slacktide.kube.resources.node_latency import NodeLatency
+from slacktide.kube.resources.custom_resources import NodeLatency
 from slacktide.netprobe.peers import Peer
 
 LOG = logging.getLogger(__name__)

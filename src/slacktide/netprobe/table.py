@@ -10,7 +10,7 @@ import yaml
 
 from slacktide.errors import ConfigError, InputError, Problem
 from slacktide.kube.client.http import Connection
-from slacktide.kube.resources.node_latency import NODE_LATENCY, as_row
+from slacktide.kube.resources.custom_resources import NODE_LATENCY, as_row
 from slacktide.kube.resources.objects import NODE
 from slacktide.model.latency import Latencies, Row, fresh, latencies
 

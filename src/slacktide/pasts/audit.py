@@ -20,8 +20,7 @@ import msgspec
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.client.metadata import Condition
-from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
+from slacktide.kube.client.metadata import Condition, Instant, decode_special, rfc3339
 from slacktide.kube.mirror.pod_record import grace
 from slacktide.kube.resources.objects import NODE, POD, Pod
 from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED

@@ -8,12 +8,11 @@ from pathlib import Path
 from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.credentials import load_access
-from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.pages import pages
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND
+from slacktide.kube.client.reflector import pages
 from slacktide.kube.clock import wall_seconds
-from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources.objects import POD
 from slacktide.pasts.kinds import NEEDED, TOLD
 from slacktide.pasts.object_files import Found, changes_of

@@ -6,8 +6,7 @@ from typing import TypeVar
 
 import msgspec
 
-from slacktide.kube.client.metadata import Condition
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.metadata import Condition, Instant
 from slacktide.kube.resources.objects import Node, Pod
 
 Turning = TypeVar("Turning", Pod, Node)

@@ -17,8 +17,7 @@ import msgspec
 
 from slacktide.errors import InputError, Problem
 from slacktide.for_people import counted
-from slacktide.kube.client.metadata import Condition, OwnerReference
-from slacktide.kube.client.timestamps import Instant, decode_special, rfc3339
+from slacktide.kube.client.metadata import Condition, Instant, OwnerReference, decode_special, rfc3339
 from slacktide.kube.mirror.pod_record import FINAL, finished_at, grace
 from slacktide.kube.resources import objects
 from slacktide.kube.resources.pods import condition_of

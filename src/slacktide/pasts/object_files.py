@@ -16,7 +16,7 @@ import yaml
 
 from slacktide.errors import InputError, Problem
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources.objects import POD
 from slacktide.pasts.kinds import NEEDED, kind_of
 from slacktide.pasts.story import Change, Findings, Story

@@ -19,7 +19,7 @@ from slacktide.engine.journal.rows import rows_of
 from slacktide.engine.journal.to_workload import Made, write_history
 from slacktide.errors import InputError, Problem
 from slacktide.for_people import counted
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.model.service_class import ServiceClass
 from slacktide.pasts.reality import Owner, Reality
 from slacktide.pasts.story import Story

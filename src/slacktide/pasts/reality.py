@@ -14,16 +14,15 @@ from slacktide.config import Config
 from slacktide.dryrun.reality import preempted_by_scheduler
 from slacktide.kube import clock as clocks
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
+from slacktide.kube.client.metadata import seen_at
 from slacktide.kube.client.reflector import Handler
-from slacktide.kube.client.timestamps import seen_at
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import retire_vacant
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.lightening import Lightening
-from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.mirror.pod_record import Lightening, PodRecord
 from slacktide.kube.mirror.watches import device_subscriptions, subscriptions
 from slacktide.kube.resources.objects import (
     POD,
@@ -37,7 +36,7 @@ from slacktide.kube.resources.objects import (
     StatefulSet,
 )
 from slacktide.kube.resources.pods import condition_of
-from slacktide.kube.translate.priorities import is_bound_to_its_node
+from slacktide.kube.translate.owners import is_bound_to_its_node
 from slacktide.kube.translate.service_classes import CLASS_LABEL, DEFAULT_CLASS, Classes, resource_of
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import ServiceClass as Promise

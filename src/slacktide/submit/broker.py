@@ -14,10 +14,19 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.http import ApiError, Connection, KubeError, Unreachable
+from slacktide.kube.client.http import (
+    GATEWAY_TIMEOUT,
+    NOT_FOUND,
+    SERVER_ERROR,
+    TOO_MANY,
+    UNAVAILABLE,
+    ApiError,
+    Connection,
+    KubeError,
+    Unreachable,
+)
 from slacktide.kube.client.kinds import Identity, Malformed, encode
 from slacktide.kube.client.reflector import Reflector
-from slacktide.kube.client.status_codes import GATEWAY_TIMEOUT, NOT_FOUND, SERVER_ERROR, TOO_MANY, UNAVAILABLE
 from slacktide.kube.resources.objects import DEPLOYMENT, JOB, POD, SERVICE_CLASS, Pod
 from slacktide.model import ServiceClass
 from slacktide.submit.manifests import REQUEST_LABEL, RUN_LABEL, Submission, class_object

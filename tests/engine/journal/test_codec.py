@@ -19,7 +19,7 @@ from slacktide.engine.core.operations import OPERATIONS, Operation
 from slacktide.engine.core.types import Decision, Victim
 from slacktide.engine.journal import codec
 from slacktide.errors import ConfigError
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.metadata import Instant
 from slacktide.model import Access, DisruptionLimits, Hours, ServiceClass, Window
 from slacktide.model.hours import DAYS
 

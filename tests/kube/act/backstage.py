@@ -18,8 +18,7 @@ from slacktide.kube.client.http import ApiError, NotSent
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.leader_session import LeaderSession, ReplicaContext
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.lightening import Lightening
-from slacktide.kube.mirror.pod_groups import SOURCES
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.publish.availability import LedgerCounts
 from slacktide.kube.publish.events import EventRecorder
@@ -32,8 +31,8 @@ from slacktide.kube.resources.objects import (
     ServiceClass,
     ServiceClassSpec,
 )
-from slacktide.kube.resources.pod_groups import POD_GROUP
-from slacktide.kube.translate.pod_groups import KUBERNETES
+from slacktide.kube.resources.workloads import POD_GROUP
+from slacktide.kube.translate.pod_groups import KUBERNETES, SOURCES
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
 

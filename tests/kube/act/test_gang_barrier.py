@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine.workbench import SILVER, T0, settings
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
-from slacktide.kube.act.gang_barrier import GangBarrier
+from slacktide.kube.act.reservations import GangBarrier
 from slacktide.state.spec import Spec
 
 

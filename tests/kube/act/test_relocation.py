@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from slacktide.kube.act.relocation import NOBODY_MAKES_IT_ANEW, ON_RESIZE, stays
-from slacktide.kube.mirror.pending_resizes import PendingResizes
-from slacktide.kube.mirror.pod_record import PodRecord
+from slacktide.kube.act.eviction import NOBODY_MAKES_IT_ANEW, ON_RESIZE, stays
+from slacktide.kube.mirror.pod_record import PendingResizes, PodRecord
 from slacktide.kube.resources.objects import POD, Pod
-from slacktide.kube.translate.pod_resources import Demands, pending_resize, requests, wanted
+from slacktide.kube.translate.nodes import Demands, pending_resize, requests, wanted
 from support.made_objects import container, decoded
 
 

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from slacktide.kube.act.volume_provisioning import VolumeProvisioner
+from slacktide.kube.act.binder import VolumeProvisioner
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.resources.objects import PersistentVolumeClaim
 from slacktide.kube.translate.volumes import SELECTED_NODE
@@ -36,7 +36,7 @@ class Server:
 def select(server: Server, claim: PersistentVolumeClaim) -> int:
     storage = SimpleNamespace(claim=lambda _namespace, _name: claim)
     feed = SimpleNamespace(mirror=SimpleNamespace(storage=storage))
-    term = SimpleNamespace(connection=server, feed=feed, clock=None, leading=lambda: True, gate=None)
+    term = SimpleNamespace(connection=server, feed=feed, recorder=None, clock=None, leading=lambda: True, gate=None)
     term.settings = SimpleNamespace(backoff_longest=1.0, creation_allowance=600.0)
     pod = SimpleNamespace(pod=made_objects.pod())
     return asyncio.run(VolumeProvisioner(cast("Any", term))._select(cast("Any", pod), "data", "node-1"))

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from slacktide.kube.client.gate import Gate
+from slacktide.kube.client.turns import Gate
 
 
 async def settle() -> None:

@@ -10,9 +10,9 @@ import pytest
 from kube.client.test_reflector_absent import Heard, Server
 from slacktide.kube.client import reflector as reflectors
 from slacktide.kube.client.http import Unreachable
-from slacktide.kube.client.presence import Presence
+from slacktide.kube.client.pacing import Presence
 from slacktide.kube.client.reflector import Reflector
-from slacktide.kube.resources.pod_groups import COSCHEDULING
+from slacktide.kube.resources.workloads import COSCHEDULING
 
 HANG_SECONDS = 60.0
 

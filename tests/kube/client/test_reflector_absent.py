@@ -9,9 +9,9 @@ from typing import Any, cast
 
 from slacktide.kube.client.http import ApiError
 from slacktide.kube.client.kinds import Identity, Malformed
-from slacktide.kube.client.presence import Presence
+from slacktide.kube.client.pacing import Presence
 from slacktide.kube.client.reflector import ABSENT_SECONDS, Reflector
-from slacktide.kube.resources.pod_groups import COSCHEDULING, CoschedulingGroup
+from slacktide.kube.resources.workloads import COSCHEDULING, CoschedulingGroup
 from support import virtual_time
 
 MISSING = ApiError(404, "NotFound", "the server could not find the requested resource")

@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Any, cast
 
 from slacktide.kube.client.kinds import Identity
-from slacktide.kube.client.presence import Presence
+from slacktide.kube.client.pacing import Presence
 from slacktide.kube.client.reflector import Reflector
-from slacktide.kube.resources.pod_groups import COSCHEDULING, CoschedulingGroup
+from slacktide.kube.resources.workloads import COSCHEDULING, CoschedulingGroup
 from support import virtual_time
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.kube.client.rights import MissingRights, lacks_right, right_of
+from slacktide.kube.client.pacing import MissingRights, lacks_right, right_of
 
 POD = "/api/v1/namespaces/shop/pods/web-1"
 MISSING = (

@@ -11,15 +11,13 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.client.metadata import Metadata, rfc3339
+from slacktide.kube.feed.controllers import Memories
+from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.feed.memories import Memories
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.publish.availability_document import document
+from slacktide.kube.publish.state_events import document
 from slacktide.kube.resources.custom_resources import AvailabilityStatus, WindowSpec
 from slacktide.kube.resources.objects import (
     AVAILABILITY,

@@ -11,7 +11,7 @@ import pytest
 from kube.act.backstage import Backstage, played
 from kube.feed.test_blame import World
 from slacktide.engine.core.operations import Operation
-from slacktide.kube.feed.catching_up import BEHIND, FEW, CatchingUp
+from slacktide.kube.feed.crowds import BEHIND, FEW, CatchingUp
 from slacktide.kube.resources.objects import NAMESPACE, POD
 from support import made_objects
 

@@ -12,12 +12,11 @@ from slacktide.engine.core.operations import Operation
 from slacktide.engine.ledger.checkpoint import VERSION
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import GATED, HELD, UNSCHEDULABLE, FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
+from slacktide.kube.observe.dashboard import PodHistory, PodStory, text_of
 from slacktide.kube.resources.objects import (
     AVAILABILITY,
     CSI_NODE,

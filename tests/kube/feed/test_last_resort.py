@@ -10,7 +10,7 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror

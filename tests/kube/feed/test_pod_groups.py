@@ -12,18 +12,16 @@ from slacktide.engine.core.operations import JoinGroup, PodGroup, PodGroupGone
 from slacktide.engine.core.types import Decision
 from slacktide.kube.client.kinds import Kind
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.fed_pod import ACTIVE, UNSCHEDULABLE, FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import ACTIVE, UNSCHEDULABLE, FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.lightening import Lightening
-from slacktide.kube.mirror.pod_groups import SOURCES
-from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
+from slacktide.kube.mirror.pod_record import Lightening
+from slacktide.kube.observe.dashboard import PodHistory, PodStory, text_of
 from slacktide.kube.resources.objects import POD, PROMISE_QUOTA, Identity, ServiceClass, ServiceClassSpec
-from slacktide.kube.resources.pod_groups import COSCHEDULING as COSCHEDULING_KIND
-from slacktide.kube.resources.pod_groups import POD_GROUP, WORKLOAD
-from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, WORKLOADS
+from slacktide.kube.resources.workloads import COSCHEDULING as COSCHEDULING_KIND
+from slacktide.kube.resources.workloads import POD_GROUP, WORKLOAD
+from slacktide.kube.translate.pod_groups import COSCHEDULING, KUBERNETES, SOURCES, WORKLOADS
 from slacktide.settings import load_live
 from support import made_objects
 
@@ -215,7 +213,7 @@ def test_a_label_of_coscheduling_says_nothing_where_that_is_not_installed() -> N
 def test_groups_that_cannot_be_listed_are_not_guessed() -> None:
     """A scheduler of this release with the rights of one before."""
     town = Town()
-    town.mirror.pod_groups.known.listed.clear()
+    town.mirror.pod_groups._listed.clear()
     town.pod("p")
     assert "apply the manifests of this version" in town.heard.reasons["p"]
 

@@ -13,7 +13,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.explain import preemption
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import subscriptions

@@ -10,9 +10,8 @@ import pytest
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.client.metadata import rfc3339
+from slacktide.kube.feed.fed_pod import UNSCHEDULABLE, FedPod, FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror

@@ -11,9 +11,8 @@ from typing import Any, cast
 import pytest
 
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_group import Group
-from slacktide.kube.feed.quota_line import Claim, Line, QueuePosition
-from slacktide.kube.translate.promise_quotas import Quota
+from slacktide.kube.feed.quota_group import Claim, Group, Line, QueuePosition
+from slacktide.kube.translate.disruption_budgets import Quota
 from support.calls import calls_of
 
 Row = dict[str, Any]

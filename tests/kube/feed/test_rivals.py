@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from slacktide.kube.feed.rivals import Rivals
+from slacktide.kube.feed.hosts import Rivals
 from support import made_objects
 
 OWN = ("slacktide-system", "slacktide")

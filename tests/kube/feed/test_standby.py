@@ -11,8 +11,7 @@ import pytest
 from kube.feed.test_blame import T0, World, ended, kept, readiness
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.feed.fed_pod import HELD
-from slacktide.kube.mirror.departures import KEPT_SECONDS, MOST_KEPT
-from slacktide.kube.mirror.pod_record import End
+from slacktide.kube.mirror.pod_record import KEPT_SECONDS, MOST_KEPT, End
 from slacktide.kube.resources.objects import POD, Identity
 from slacktide.model import ServiceClass
 from slacktide.model.causes import OPERATOR

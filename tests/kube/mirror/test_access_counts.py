@@ -19,8 +19,7 @@ from prometheus_client import CollectorRegistry, Counter, generate_latest
 
 from cluster.labtools import until
 from slacktide.config import Config
-from slacktide.kube.mirror.login_poller import AccessCountsError, LoginPoller, shares
-from slacktide.kube.mirror.network import NetworkMirror
+from slacktide.kube.mirror.network import AccessCountsError, LoginPoller, NetworkMirror, shares
 
 QUERY = "sum by (namespace, workload, node) (accesses_total)"
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from slacktide.kube.mirror.attachments import UNLIMITED, resource_of
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.mirror.volumes import UNLIMITED, resource_of
 from slacktide.kube.resources.objects import CSI_NODE, VOLUME_ATTACHMENT, Identity, Pod
 from slacktide.settings import load_live
 from support import made_objects

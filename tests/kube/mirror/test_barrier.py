@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import pytest
 
-from slacktide.kube.client import shallow
+from slacktide.kube.client import kinds
 from slacktide.kube.client.kinds import (
     TOO_DEEP,
     UNREADABLE,
@@ -27,8 +27,7 @@ from slacktide.kube.client.metadata import Reference
 from slacktide.kube.client.reflector import Reflector
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.feed.live_feed import LiveFeed
-from slacktide.kube.mirror.barrier import DEFECT, HEARD, UNUSABLE, Barrier, ObjectHandler, SetAside
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import DEFECT, HEARD, UNUSABLE, Barrier, Changes, ObjectHandler, SetAside
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import Watches
 from slacktide.kube.resources import objects
@@ -240,12 +239,12 @@ def test_lists_and_events_are_split_as_ever_where_they_are_nested_deeply() -> No
 def test_what_is_no_object_and_no_list_is_refused() -> None:
     for body in (b"", b"[]", b'{"a":1', b"{1:2}", b'{"a" 1}', b'x{"a":1}'):
         with pytest.raises(ValueError, match=r"found|expected"):
-            shallow.fields(body)
+            kinds.shallow_fields(body)
     for body in (b"{}", b"[1", b"7"):
         with pytest.raises(ValueError, match=r"found|expected"):
-            shallow.elements(body)
-    assert shallow.fields(b"{}") == {}
-    assert shallow.elements(b" [ ]") == []
+            kinds.shallow_elements(body)
+    assert kinds.shallow_fields(b"{}") == {}
+    assert kinds.shallow_elements(b" [ ]") == []
 
 
 def test_malformed_objects_are_counted_by_kind() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from slacktide.kube.client.kinds import Malformed
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
@@ -150,9 +150,9 @@ def test_terms_of_one_pod_change_the_constraints_of_others(mirror: ClusterMirror
 
 def test_a_pod_that_has_ended_has_no_terms_any_more(mirror: ClusterMirror) -> None:
     mirror.on_pod_update(pod("p"))
-    assert len(mirror.constraints) == 1
+    assert len(mirror.constraints._pods) == 1
     mirror.on_pod_update(pod("p", status={"phase": "Failed"}))
-    assert (len(mirror.constraints), list(mirror.pods)) == (0, ["p"])
+    assert (len(mirror.constraints._pods), list(mirror.pods)) == (0, ["p"])
 
 
 def test_nodes_are_told_when_they_differ(mirror: ClusterMirror, heard: Heard) -> None:

@@ -11,12 +11,11 @@ import pytest
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kube.client.kinds import Identity, Kind
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.watches import subscriptions
 from slacktide.kube.resources.objects import POD, REPLICA_SET, REPLICATION_CONTROLLER, SERVICE, Pod
-from slacktide.kube.translate.default_spread import default_constraints
-from slacktide.kube.translate.profiles import profiles_of
+from slacktide.kube.translate.profiles import default_constraints, profiles_of
 from slacktide.settings import load_live
 from support.made_objects import decoded, node
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import (
@@ -23,7 +23,7 @@ from slacktide.kube.resources.objects import (
     Pod,
     ResourceClaim,
 )
-from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
+from slacktide.kube.translate.devices.claims import NO_CLAIMS
 from slacktide.settings import load_live
 from support import made_objects
 from support.made_objects import decoded

@@ -9,8 +9,7 @@ import pytest
 from kube.mirror.test_devices import GPU, NOW, device_class, offer, there
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import DEVICE_CLASS, RESOURCE_CLAIM, Node, Pod, ResourceClaim
-from slacktide.kube.translate.devices.extended import AMPLE
-from slacktide.kube.translate.devices.pod_claims import MOST_CONSUMERS, NO_CLAIMS
+from slacktide.kube.translate.devices.claims import AMPLE, MOST_CONSUMERS, NO_CLAIMS
 from slacktide.settings import load_live
 from support import made_objects
 from support.made_objects import container, decoded

@@ -10,7 +10,7 @@ import yaml
 
 from cluster.installation import MANIFESTS
 from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.mirror.installation import ADMISSION, LOOKS_PASSED_OVER, POLICIES, Installation
+from slacktide.kube.mirror.watches import ADMISSION, LOOKS_PASSED_OVER, POLICIES, Installation
 
 PLURAL = {
     "ValidatingAdmissionPolicy": "validatingadmissionpolicies",

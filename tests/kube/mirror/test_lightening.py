@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.mirror.lightening import LARGE, MOST_BYTES, SHARED, Lightening
+from slacktide.kube.mirror.pod_record import LARGE, MOST_BYTES, SHARED, Lightening
 from slacktide.kube.resources.objects import POD, Pod
 
 

@@ -10,8 +10,7 @@ import pytest
 from slacktide.config import Config
 from slacktide.errors import ConfigError
 from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.mirror.login_poller import LoginPoller, in_steps
-from slacktide.kube.mirror.network import NetworkMirror
+from slacktide.kube.mirror.network import LoginPoller, NetworkMirror, in_steps
 from slacktide.kube.resources.objects import Pod, PodSpec
 from slacktide.kube.translate.user_access import USERS_AT, access_of
 

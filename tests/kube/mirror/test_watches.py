@@ -7,10 +7,9 @@ import asyncio
 from slacktide.kube.client.credentials import Access, Fixed
 from slacktide.kube.client.http import Connection
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.pod_groups import SOURCES
 from slacktide.kube.mirror.watches import ESSENTIAL, VOLUMES, Watches, subscriptions
 from slacktide.kube.resources import objects
-from slacktide.kube.translate.pod_groups import COSCHEDULING
+from slacktide.kube.translate.pod_groups import COSCHEDULING, SOURCES
 from slacktide.settings import load_live
 
 

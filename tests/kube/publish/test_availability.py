@@ -8,7 +8,7 @@ import pytest
 
 from engine.workbench import T0, Workbench
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
-from slacktide.kube.publish.availability_document import breaks_at, message
+from slacktide.kube.publish.state_events import breaks_at, message
 
 
 def ran_from_ten() -> Workbench:

@@ -15,18 +15,16 @@ import pytest
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.slo_status import slo_status
-from slacktide.kube.client.gate import Gate
 from slacktide.kube.client.http import ApiError, Unreachable
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.client.metadata import Metadata, rfc3339
+from slacktide.kube.client.pacing import Limiter
+from slacktide.kube.client.turns import Gate
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
-from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
 from slacktide.settings import load_live
 from support import made_objects, virtual_time
@@ -162,7 +160,7 @@ def test_the_ledger_of_a_deleted_workload_that_waits_for_its_turn_is_written_at_
             controllers.deleted.add(key)
             writer.buried(controllers.targets[key], export(engine, key, NOW), slo_status(engine, key, NOW))
             writer._limiter = Limiter(0.001)
-            assert writer._limiter.try_take()  # the next one is due in 1,000 s
+            await writer._limiter.take()  # the next one is due in 1,000 s
             task = asyncio.ensure_future(writer.run())
             await asyncio.sleep(10.0)
             task.cancel()
@@ -257,7 +255,7 @@ def test_before_a_ledger_is_forgotten_it_is_asked_again_whose_it_is_by_then(come
             target = controllers.targets[key]
             controllers.deleted.add(key)  # nobody has that ledger now
             writer._limiter = Limiter(0.1)
-            assert writer._limiter.try_take()
+            await writer._limiter.take()
             task = asyncio.ensure_future(writer.forget(target))
             await asyncio.sleep(5.0)
             assert not server.deleted

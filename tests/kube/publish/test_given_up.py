@@ -20,9 +20,8 @@ from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.kube.client.kinds import encode
 from slacktide.kube.client.metadata import Reference
 from slacktide.kube.observe.availability_metrics import CARRIED, GIVEN_UP, planned
-from slacktide.kube.observe.explain import text_of
-from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.state_events import LEAST_SECONDS, StateEvents
+from slacktide.kube.observe.dashboard import text_of
+from slacktide.kube.publish.state_events import LEAST_SECONDS, StateEvents, document
 from slacktide.kube.resources.objects import AVAILABILITY, Availability
 from slacktide.kube.translate.owners import Target
 

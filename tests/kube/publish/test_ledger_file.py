@@ -14,7 +14,8 @@ from engine.workbench import KINDS, T0, Workbench
 from slacktide.engine.ledger.checkpoint import VERSION, moved, read
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.errors import InputError, OutputError
-from slacktide.kube.publish.ledger_file import Kept, load, text_of, write
+from slacktide.kube.publish.ledger_transfer import Kept, load, text_of
+from slacktide.whole_file import write_whole
 
 
 def kept(name: str = "web", kind: str = "aggregated") -> Kept:
@@ -39,23 +40,23 @@ def text(*ledgers: Kept) -> str:
 def test_what_was_written_is_read_back(kind: str, form: str, tmp_path: Path) -> None:
     ledgers = [kept("web", kind), kept("db", kind), Kept("a", "v1", "Pod", "Odd.name", kept().status)]
     file, said = tmp_path / f"ledgers.{form}", text(*ledgers)
-    write(file, said if form == "json" else yaml.safe_dump(json.loads(said)))
+    write_whole(file, said if form == "json" else yaml.safe_dump(json.loads(said)))
     assert load(file) == ledgers
     assert [one.name for one in tmp_path.iterdir()] == [file.name]
     assert len(said.splitlines()) == len(ledgers) + 2, "a ledger a line"
 
 
 def test_an_empty_file_of_ledgers_is_one_too(tmp_path: Path) -> None:
-    write(tmp_path / "none.json", text())
+    write_whole(tmp_path / "none.json", text())
     assert load(tmp_path / "none.json") == []
 
 
 def test_what_cannot_be_written_leaves_the_former_file(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     with pytest.raises(OutputError, match=r"out: cannot be written: "):
-        write(tmp_path / "out", text(kept()))
+        write_whole(tmp_path / "out", text(kept()))
     with pytest.raises(OutputError, match=r"nowhere.*: cannot be written: "):
-        write(tmp_path / "nowhere" / "file", text())
+        write_whole(tmp_path / "nowhere" / "file", text())
     assert [one.name for one in tmp_path.iterdir()] == ["out"]
 
 

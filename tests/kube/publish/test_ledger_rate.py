@@ -17,19 +17,17 @@ from slacktide.config import Config
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import Overview, overview
 from slacktide.kube import housekeeping
-from slacktide.kube.client import rate_limit
-from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.metadata import Metadata, Reference
-from slacktide.kube.client.timestamps import rfc3339
-from slacktide.kube.feed.listener import FeedListener
+from slacktide.kube.client import pacing
+from slacktide.kube.client.metadata import Metadata, Reference, rfc3339
+from slacktide.kube.client.turns import Gate
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.live_feed import LiveFeed
 from slacktide.kube.feed.takeover import take_over
 from slacktide.kube.housekeeping import Housekeeper
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.publish.availability import LedgerCounts, LedgerWriter
 from slacktide.kube.publish.conditions import ConditionWriter
-from slacktide.kube.publish.events import EventRecorder
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import EventRecorder, SessionContext
 from slacktide.kube.publish.state_events import LEAST_SECONDS, MOST_A_SECOND, MOST_AT_ONCE, StateEvents
 from slacktide.kube.publish.write_plan import BUSY_SECONDS, CROWD, SPARE_PART, SPARE_SECONDS
 from slacktide.kube.resources.objects import POD, ServiceClass, ServiceClassSpec
@@ -108,7 +106,7 @@ def test_ledgers_to_which_nothing_happened_stand_back_while_many_decisions_are_c
 
     async def play(under_way: int) -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
         term, writer = led(server, load_live(), lambda: NOW + loop.time(), [100] * 1_000, under_way)
         task = asyncio.ensure_future(writer.run())
         await asyncio.sleep(BUSY_SECONDS + 10.0)
@@ -138,7 +136,7 @@ def test_numbers_that_only_grow_old_take_a_part_of_the_rate_while_pods_are_bound
 
     async def play() -> None:
         loop, server = asyncio.get_running_loop(), Server()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
         term, writer = led(server, config, lambda: NOW + loop.time(), [100] * workloads)
         decided = [float("-inf")]
         monkeypatch.setattr(writer, "_latest", lambda: decided[0])
@@ -198,7 +196,7 @@ def test_five_thousand_workloads_whose_states_change(monkeypatch: pytest.MonkeyP
 
     async def play() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(rate_limit, "monotonic_seconds", loop.time)
+        monkeypatch.setattr(pacing, "monotonic_seconds", loop.time)
 
         def clock() -> float:
             return NOW + loop.time()

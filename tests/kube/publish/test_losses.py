@@ -15,8 +15,8 @@ from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.overview import overview
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
-from slacktide.kube.observe.workload_metrics import by_class, by_workload
-from slacktide.kube.publish.loss_totals import LossTotals
+from slacktide.kube.housekeeping import LossTotals
+from slacktide.kube.observe.availability_metrics import by_class, by_workload
 from slacktide.kube.translate.owners import Target
 from slacktide.model import ServiceClass
 from slacktide.model.causes import WORKLOAD

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from slacktide.kube.client.quantities import NANO, cpu_text, memory_text
-from slacktide.kube.publish.quota_status import status_of
+from slacktide.kube.publish.statuses import status_of
 from slacktide.kube.resources.custom_resources import HardLimits, PromiseQuota, PromiseQuotaSpec
 from slacktide.kube.resources.objects import Metadata
-from slacktide.kube.translate.promise_quotas import Quota, Quotas
+from slacktide.kube.translate.disruption_budgets import Quota, Quotas
 
 GIB = 2**30 * NANO
 

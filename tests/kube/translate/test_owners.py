@@ -10,7 +10,7 @@ from hypothesis import strategies as some
 
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.takeover import by_owner, owner_of
-from slacktide.kube.mirror.lightening import Lightening
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources.custom_resources import AvailabilityStatus, LedgerTarget
 from slacktide.kube.resources.objects import POD, Availability
 from slacktide.kube.translate.owners import Owners, Target, is_followed

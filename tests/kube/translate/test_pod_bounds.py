@@ -116,7 +116,7 @@ def test_it_costs_nobody_else_anything(asked: Json, node: str) -> None:
         | asked,
     }
     world.mirror.on_pod_update(made_objects.decoded(POD, body))
-    assert world.mirror.constraints.selectors == 0
+    assert not world.mirror.constraints._groups
     assert not [one for one in told if getattr(one, "uid", "") in ("p", "q")]
     if not node:
         assert world.feed.pods["bad"].problem == (
@@ -135,8 +135,8 @@ def test_a_namespace_that_is_called_as_all_of_them_are_leaves_with_its_pod() -> 
         index.learn(made_objects.pod(name, uid=name, affinity=affinity))
     for name in ("a", "b"):
         index.forget(made_objects.pod(name, uid=name))
-    assert not len(index)
-    assert not index.selectors
+    assert not index._pods
+    assert not index._groups
 
 
 def about(number: int, count: int, key: str) -> Json:
@@ -157,7 +157,7 @@ def test_a_term_over_a_label_that_no_node_has_is_about_nobody() -> None:
     index.learn(other)
     pod = named("p", "lab", **about(0, 3, "made-up"))
     assert not index.learn(pod)
-    assert not index.selectors
+    assert not index._groups
     assert index.constraints_of(pod).placement == index.constraints_of(other).placement
     node = view_of(made_objects.node("m", {"made-up": "v"}), Ownership(all_nodes=True))
     assert index.on_node_update(None, node)
@@ -165,7 +165,7 @@ def test_a_term_over_a_label_that_no_node_has_is_about_nobody() -> None:
     assert len(index.constraints_of(other).placement.rules) == 3
     assert not index.on_node_update(node, None)
     index.forget(pod)
-    assert not index.selectors
+    assert not index._groups
 
 
 def test_a_node_of_others_brings_no_label() -> None:
@@ -183,7 +183,7 @@ def test_who_must_be_near_somebody_over_a_label_that_no_node_has_fits_nowhere_an
     terms = [{"topologyKey": f"made-up-{one}", "labelSelector": {}, "namespaceSelector": {}} for one in range(3)]
     pod = named("p", "lab", affinity={"podAffinity": {REQUIRED: terms}})
     assert not index.learn(pod)
-    assert not index.selectors
+    assert not index._groups
     assert index.constraints_of(other).placement == NO_NEIGHBOURS
     placement = index.constraints_of(pod).placement
     assert placement.rules == (NOWHERE,)

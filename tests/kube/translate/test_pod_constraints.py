@@ -172,7 +172,7 @@ def test_a_changed_pod_is_another() -> None:
     assert book.constraints_of(changed).placement.marks == ("pods:default/app=web",)
     book.forget(changed)
     book.forget(loner)
-    assert (len(book), book.selectors) == (0, 0)
+    assert (book._pods, book._groups) == ({}, {})
     book.forget(loner)
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from slacktide.kube.translate.pod_resources import allocatable, host_ports, requests
+from slacktide.kube.translate.nodes import allocatable, host_ports, requests
 from slacktide.kube.translate.unschedulable import Unschedulable, gated
 from support.made_objects import container, node, pod
 

@@ -218,10 +218,10 @@ def test_volumes_are_made_where_the_driver_has_storage_enough() -> None:
 
 def test_a_claim_for_one_pod_is_exclusive_also_while_it_waits() -> None:
     found = storage(claim("c", "disk", modes=["ReadWriteOncePod"]), claim("d"), volume("disk"))
-    assert found.needs(using("c")).exclusive == ("c",)
-    assert found.needs(using("c", "d")).exclusive == ("c",)
+    assert found.exclusive(using("c")) == ("c",)
+    assert found.exclusive(using("c", "d")) == ("c",)
     assert found.needs(using("c", "d")).waits
-    assert found.needs(using("d")).exclusive == ()
+    assert found.exclusive(using("d")) == ()
 
 
 def test_an_ephemeral_volume_has_a_claim_of_the_pods_own() -> None:

@@ -175,7 +175,7 @@ async def _explain(
             raise ConfigError(f"--address: {address}: {problem}")
     if as_json:
         return json.dumps(found, indent=2)
-    from slacktide.kube.observe.explain import text_of
+    from slacktide.kube.observe.dashboard import text_of
 
     return text_of(found)
 

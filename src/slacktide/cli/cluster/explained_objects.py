@@ -182,7 +182,7 @@ def _room(found: Json, pods: list[Json]) -> list[str]:
     from slacktide.kube.client.kinds import Malformed
     from slacktide.kube.client.quantities import quantity, text_of
     from slacktide.kube.resources.objects import POD
-    from slacktide.kube.translate.pod_resources import requests
+    from slacktide.kube.translate.nodes import requests
     from slacktide.kube.translate.unschedulable import Unschedulable
 
     asked: Counter[str] = Counter()
@@ -205,10 +205,10 @@ async def _windows(connection: Connection, found: Json) -> list[str]:
     import json
 
     from slacktide.kube.client.kinds import Malformed
-    from slacktide.kube.client.timestamps import whole_seconds
+    from slacktide.kube.client.metadata import whole_seconds
     from slacktide.kube.clock import wall_seconds
     from slacktide.kube.resources.objects import MAINTENANCE_WINDOW
-    from slacktide.kube.translate.maintenance import Maintenance
+    from slacktide.kube.translate.disruption_budgets import Maintenance
 
     maintenance = Maintenance()
     for one in await every(connection, MAINTENANCE_WINDOW.path()):

@@ -12,7 +12,7 @@ from slacktide.cli.options import CONTEXT, FILE
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
-    from slacktide.kube.publish.ledger_file import Kept
+    from slacktide.kube.publish.ledger_transfer import Kept
 
 SHOWN = 20
 KUBECONFIG = click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
@@ -40,23 +40,24 @@ def export(
         raise click.UsageError("-A: takes all namespaces, and -n one")
     import asyncio
 
-    from slacktide.kube.client.timestamps import rfc3339
-    from slacktide.kube.publish import ledger_file
+    from slacktide.kube.client.metadata import rfc3339
+    from slacktide.kube.publish import ledger_transfer
+    from slacktide.whole_file import write_whole
 
     found, broken = asyncio.run(_export(kubeconfig, context, namespace or ""))
     for problem in broken:
         click.echo(f"left out: {problem}", err=True)
-    text = ledger_file.text_of(found, rfc3339(time.time()))
+    text = ledger_transfer.text_of(found, rfc3339(time.time()))
     if out is None:
         click.echo(text, nl=False)
         return
-    ledger_file.write(out, text)
+    write_whole(out, text)
     click.echo(f"{len(found)} ledgers written to {out}", err=True)
 
 
 async def _export(kubeconfig: Path | None, context: str | None, namespace: str) -> tuple[list[Kept], list[str]]:
     from slacktide.kube.client.http import connect
-    from slacktide.kube.mirror.installation import installed
+    from slacktide.kube.mirror.watches import installed
     from slacktide.kube.publish.ledger_transfer import kept_in
 
     async with await connect(kubeconfig, context=context) as connection:
@@ -84,12 +85,12 @@ def import_(file: Path, kubeconfig: Path | None, context: str | None, replace: b
     """
     import asyncio
 
-    from slacktide.kube.publish import ledger_file
+    from slacktide.kube.publish import ledger_transfer
 
     namespace, slash, name = lease.partition("/")
     if not (namespace and slash and name):
         raise click.UsageError(f"--lease: found {lease!r}, expected NAMESPACE/NAME")
-    kept = ledger_file.load(file)
+    kept = ledger_transfer.load(file)
     click.echo(asyncio.run(_import(kept, kubeconfig, context, replace, (namespace, name))))
 
 
@@ -97,7 +98,7 @@ async def _import(
     kept: list[Kept], kubeconfig: Path | None, context: str | None, replace: bool, lease: tuple[str, str]
 ) -> str:
     from slacktide.kube.client.http import connect
-    from slacktide.kube.mirror.installation import installed
+    from slacktide.kube.mirror.watches import installed
     from slacktide.kube.publish.ledger_transfer import nobody_leads, put
 
     async with await connect(kubeconfig, context=context) as connection:

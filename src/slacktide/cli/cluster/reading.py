@@ -15,8 +15,7 @@ SHOWN_EVENTS = 10
 
 async def got(connection: Connection, path: str, **query: str) -> Any:
     """An object, or a list; None where there is none of that name, or no such kind."""
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
+    from slacktide.kube.client.http import NOT_FOUND, ApiError
 
     try:
         return json.loads(await connection.get(path, query=query or None))
@@ -28,8 +27,7 @@ async def got(connection: Connection, path: str, **query: str) -> Any:
 
 async def every(connection: Connection, path: str, **query: str) -> list[Json]:
     """The items of a list, however long it is; none where there is no such kind."""
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
+    from slacktide.kube.client.http import NOT_FOUND, ApiError
 
     try:
         return list(json.loads(await connection.get_list(path, query or None))["items"])
@@ -58,7 +56,7 @@ def of_events(events: Sequence[Mapping[str, Any]], shown: int = SHOWN_EVENTS) ->
 def of_ledger(ledger: Mapping[str, Any]) -> str:
     """How a promise stands, of an Availability's status."""
     from slacktide.for_people import share
-    from slacktide.kube.observe.explain import waiting_text
+    from slacktide.kube.observe.dashboard import waiting_text
     from slacktide.model.durations import write_duration
 
     target, slack = ledger["target"], round(ledger.get("slackSeconds", 0.0))

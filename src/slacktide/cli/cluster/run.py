@@ -115,7 +115,7 @@ def _identity() -> str:
 async def _run(config: Config, kubeconfig: Path | None, context: str | None, record: Path | None) -> int:
     from slacktide.engine.warm_up import warm
     from slacktide.kube.client.http import connect
-    from slacktide.kube.client.rights import PATIENCE_SECONDS
+    from slacktide.kube.client.pacing import PATIENCE_SECONDS
     from slacktide.kube.leader_session import GaveWay, LeadershipLost
 
     log = logging.getLogger(__name__)

@@ -247,7 +247,7 @@ async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> 
     from slacktide.cli.cluster.without_class import PodsWithoutClass
     from slacktide.kube.client.http import connect
     from slacktide.kube.client.reflector import Reflector
-    from slacktide.kube.mirror.installation import installed
+    from slacktide.kube.mirror.watches import installed
     from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS
 
     ledgers, others = Ledgers(), PodsWithoutClass()

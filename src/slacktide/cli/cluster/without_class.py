@@ -9,11 +9,10 @@ from collections import Counter
 from typing import Any
 
 from slacktide.cli.cluster.top_rows import Line, named
-from slacktide.kube.client.http import ApiError, Connection
+from slacktide.kube.client.http import FORBIDDEN, ApiError, Connection
 from slacktide.kube.client.kinds import Identity, Malformed
 from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.client.reflector import Reflector
-from slacktide.kube.client.status_codes import FORBIDDEN
 from slacktide.kube.resources.objects import POD, Pod
 from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.service_classes import CLASS_LABEL, concerns_class

@@ -69,8 +69,7 @@ async def _why(kubeconfig: Path | None, context: str | None, namespace: str, pod
 
 async def _one(connection: Connection, namespace: str, name: str, scheduler: str) -> str:
     from slacktide.errors import fail
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import NOT_FOUND
+    from slacktide.kube.client.http import NOT_FOUND, ApiError
     from slacktide.kube.resources.objects import POD
 
     try:
@@ -130,7 +129,7 @@ async def _reason(connection: Connection, one: dict[str, Any], scheduler: str) -
 
 
 def _age(one: dict[str, Any]) -> float:
-    from slacktide.kube.client.timestamps import unix_seconds
+    from slacktide.kube.client.metadata import unix_seconds
     from slacktide.kube.clock import wall_seconds
 
     return wall_seconds() - unix_seconds(one["metadata"]["creationTimestamp"])
@@ -164,8 +163,7 @@ async def _claims(connection: Connection, one: dict[str, Any], _scheduler: str) 
 @contextmanager
 def _what_may_be_read() -> Iterator[None]:
     """Who may read pods only is told what pods say."""
-    from slacktide.kube.client.http import ApiError
-    from slacktide.kube.client.status_codes import FORBIDDEN
+    from slacktide.kube.client.http import FORBIDDEN, ApiError
 
     try:
         yield

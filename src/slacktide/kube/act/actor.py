@@ -15,20 +15,16 @@ from typing import Any
 from slacktide.engine.core import types
 from slacktide.engine.core.types import Decision
 from slacktide.kube.act.binder import CLOSED, Binder
-from slacktide.kube.act.contest import CONTESTED, Contest
-from slacktide.kube.act.counts import Counts
+from slacktide.kube.act.counts import CONTESTED, Contest, Counts
 from slacktide.kube.act.device_allocation import DeviceAllocator
 from slacktide.kube.act.eviction import Evictor
-from slacktide.kube.act.former_nominations import FormerNominations
-from slacktide.kube.act.gang_barrier import GangBarrier
-from slacktide.kube.act.handing_over import places_to_take
-from slacktide.kube.act.nomination_writer import NominationWriter
-from slacktide.kube.act.reservations import Nomination, Reservations, fits
-from slacktide.kube.act.second_look import take_free_nodes
+from slacktide.kube.act.nomination_writer import FormerNominations, NominationWriter
+from slacktide.kube.act.reservations import GangBarrier, Nomination, Reservations, fits
+from slacktide.kube.act.second_look import places_to_take, take_free_nodes
 from slacktide.kube.client.log_fields import about
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext
 from slacktide.kube.resources.objects import pod_reference
 
 LOG = logging.getLogger(__name__)
@@ -43,7 +39,7 @@ class Actor:
     def __init__(
         self, session: SessionContext, counts: Counts, before_eviction: Callable[[str], Coroutine[Any, Any, bool]]
     ) -> None:
-        self.connection, self.settings, self.feed = session.connection, session.settings, session.feed
+        self.settings, self.feed = session.settings, session.feed
         self.recorder, self.clock, self.leading, self.counts = session.recorder, session.clock, session.leading, counts
         self._gate, self.before_eviction = session.gate, before_eviction
         self.reservations = Reservations()
@@ -165,7 +161,7 @@ class Actor:
         return found
 
     def hand_over(self, waiting: Iterable[str]) -> Iterator[Decision]:
-        """After a pass: more important pods that wait take places kept for others (:mod:`.handing_over`)."""
+        """After a pass: more important pods that wait take places kept for others (:mod:`.second_look`)."""
         engine, now = self.feed.engine, self.clock()
         for uid, other, metric in places_to_take(engine, self.reservations, waiting, now):
             host, pod = self.nominations[other].decision.host, self.feed.pods[uid]

@@ -2,37 +2,51 @@
 
 As kube-scheduler does: a finalizer, then ``status.allocation`` and ``status.reservedFor``; where the pod is not bound
 after all, it is taken out of ``reservedFor``. The devices stay with the claim then, and where the pod finds no place
-because of that, they are taken away from it. Claims for extended resources are made and deleted (see
-:mod:`.extended_claims`).
+because of that, they are taken away from it. Claims for extended resources that device classes back are
+made before their pod is bound, with the pod as their owner, then the devices, then ``extendedResourceClaimStatus`` of
+the pod, which tells the kubelet; they are deleted where it is not bound. A claim of an earlier attempt, or of a leader
+before, is never used again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import secrets
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from slacktide.kube.act.counts import ASK_AGAIN_SECONDS
-from slacktide.kube.act.extended_claims import MOST_REFUSALS, ExtendedClaims, Hopeless
-from slacktide.kube.client.http import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiError, Unreachable
-from slacktide.kube.client.kinds import Malformed
-from slacktide.kube.client.status_codes import CONFLICT, NOT_FOUND, TOO_MANY
+from slacktide.kube.client.http import (
+    CONFLICT,
+    MERGE_PATCH,
+    NOT_FOUND,
+    STRATEGIC_MERGE_PATCH,
+    TOO_MANY,
+    ApiError,
+    Unreachable,
+)
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.mirror.device_reservations import Planned, Reservation
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.mirror.device_reservations import Extended, Planned, Reservation
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.bodies import (
     encode_claim_given_back,
     encode_claim_status,
+    encode_deletion,
+    encode_extended_claim,
+    encode_extended_claim_status,
     encode_finalizers,
     encode_not_reserved,
 )
-from slacktide.kube.resources.devices import ResourceClaim
-from slacktide.kube.resources.objects import RESOURCE_CLAIM, Pod, pod_reference
-from slacktide.kube.translate.devices.pod_claims import (
+from slacktide.kube.resources.objects import POD, RESOURCE_CLAIM, Malformed, Pod, ResourceClaim, pod_reference
+from slacktide.kube.translate.devices.claims import (
+    ANNOTATION,
     FINALIZER,
     claims_of,
+    encoded,
     is_reserved_for,
+    made_for,
     may_give_back,
     names_of,
     usable_from,
@@ -40,17 +54,129 @@ from slacktide.kube.translate.devices.pod_claims import (
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
 
+MOST_REFUSALS = 10
+"""So often the API server may say that it cannot (429, 5xx) until a pod waits again."""
+LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+"""Of which the API server makes names, too."""
+LONGEST_BASE, DRAWN = 58, 5
+"""Letters of a made name that are the pod's, and those that are drawn."""
+T = TypeVar("T")
 
-class DeviceAllocator:
+
+class Hopeless(Exception):  # noqa: N818  # no mistake
+    """A claim will not be written, or its volume not be made."""
+
+
+class ExtendedClaims(SessionPart):
+    """Makes and deletes such claims. ``leading`` is asked before every act."""
+
+    def __init__(self, session: SessionContext) -> None:
+        super().__init__(session)
+        self._mirror = session.feed.mirror.devices
+
+    # -- made ------------------------------------------------------------------------------------------------------
+
+    async def make(self, pod: Pod, extended: Extended) -> ResourceClaim:
+        """The claim of a pod, which the mirror knows by then. What may have been made already is looked for.
+
+        Raises :class:`Hopeless`, and :class:`ApiError` for the API server's last refusal.
+        """
+        namespace, uid = pod.metadata.namespace, pod.metadata.uid
+        base = f"{pod.metadata.name}-extended-resources-"[:LONGEST_BASE]
+        name = base + "".join(secrets.choice(LETTERS) for _ in range(DRAWN))
+        requests = encoded(extended.claim.spec.devices.requests or ())
+        body = encode_extended_claim(namespace, name, pod_reference(pod), requests, ANNOTATION)
+        path = RESOURCE_CLAIM.path(namespace)
+        try:
+            answer = await self._tried(partial(self._connection.post, path, body, permit=self._leading))
+        except ApiError as error:
+            if error.status != CONFLICT:
+                raise
+            answer = await self._tried(partial(self._connection.get, RESOURCE_CLAIM.path(namespace, name)))
+        found = RESOURCE_CLAIM.decode(answer)
+        if isinstance(found, Malformed):
+            raise Hopeless(f"ResourceClaim {name}: {found.problem}")
+        if made_for(found) != uid:
+            raise Hopeless(f"ResourceClaim {name} belongs to another pod")
+        self._mirror.on_claim_update(found)
+        return found
+
+    async def show(self, pod: Pod, claim: ResourceClaim, extended: Extended) -> None:
+        """Write into the pod's status which claim it has, for its kubelet. Raises as :meth:`make`."""
+        name = claim.metadata.name
+        path = POD.path(pod.metadata.namespace, pod.metadata.name, "status")
+        body = encode_extended_claim_status(pod.metadata.uid, name, extended.mappings)
+        patch = partial(self._connection.patch, path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
+        found = POD.decode(await self._tried(patch))
+        said = None if isinstance(found, Malformed) else found.status.extended_resource_claim_status
+        if said is None or said.resource_claim_name != name:
+            raise Hopeless(
+                "the API server does not keep status.extendedResourceClaimStatus: enable its feature gate "
+                "DRAExtendedResource, or ask for the devices by a ResourceClaim"
+            )
+
+    # -- deleted ---------------------------------------------------------------------------------------------------
+
+    async def delete_former(self, pod: Pod, but: str = "") -> None:
+        """Delete claims that were made before for a pod that is not bound, whatever devices they have, ``but`` the one
+        of this UID. Raises as :meth:`make`.
+
+        A leader before may have bound it in its last moment: the pod is asked for first.
+        """
+        former = [one for one in self._mirror.extended.claims_of(pod) if one.metadata.uid != but]
+        if not former:
+            return
+        path = POD.path(pod.metadata.namespace, pod.metadata.name)
+        found = POD.decode(await self._tried(partial(self._connection.get, path)))
+        if isinstance(found, Malformed) or found.metadata.uid != pod.metadata.uid or found.spec.node_name:
+            raise Hopeless("the pod is bound already, or was deleted")
+        for claim in former:
+            try:
+                await self._delete(claim)
+            except ApiError as error:
+                if error.status != NOT_FOUND:
+                    raise
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        """Without its finalizer it goes at once; as its pod is not bound, no kubelet uses its devices."""
+        uid, path = claim.metadata.uid, RESOURCE_CLAIM.path(claim.metadata.namespace, claim.metadata.name)
+        while FINALIZER in claim.metadata.finalizers:
+            left = [one for one in claim.metadata.finalizers if one != FINALIZER]
+            body = encode_finalizers(left, uid, claim.metadata.resource_version)
+            try:
+                answer = await self._tried(partial(self._connection.patch, path, body, permit=self._leading))
+            except ApiError as error:
+                if error.status != CONFLICT:
+                    raise
+                answer = await self._tried(partial(self._connection.get, path))
+            found = RESOURCE_CLAIM.decode(answer)
+            if isinstance(found, Malformed) or found.metadata.uid != uid:
+                raise Hopeless(f"ResourceClaim {claim.metadata.name} was replaced by another one")
+            claim = found
+        await self._tried(partial(self._connection.delete, path, encode_deletion(uid), permit=self._leading))
+
+    async def _tried(self, once: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """Done until there is an answer, again also where it may have had its effect: each act here may be repeated."""
+        refusals = 0
+        while self._leading():
+            try:
+                return await self._gate.after(once())
+            except ApiError as error:
+                refusals += 1
+                if error.status < TOO_MANY or refusals >= MOST_REFUSALS:
+                    raise
+                pause = error.retry_after or ASK_AGAIN_SECONDS
+            except Unreachable:
+                pause = ASK_AGAIN_SECONDS
+            await asyncio.sleep(pause)
+        raise Hopeless("another replica leads")
+
+
+class DeviceAllocator(SessionPart):
     """Gives devices to claims. ``leading`` is asked before every act."""
 
     def __init__(self, session: SessionContext) -> None:
-        self._connection, self._feed, self._leading, self._gate = (
-            session.connection,
-            session.feed,
-            session.leading,
-            session.gate,
-        )
+        super().__init__(session)
         self._mirror = session.feed.mirror.devices
         self._mirror.release_all()  # of a session before
         self._extended = ExtendedClaims(session)

@@ -14,12 +14,11 @@ import ssl
 import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.exec_plugin import ExecPlugin
-from slacktide.kube.client.kubeconfig import ClusterEntry, UserEntry, namespace_in, read_kubeconfig
+from slacktide.kube.client.kubeconfig import Cluster, Entry, ExecPlugin, User, namespace_in, read_kubeconfig
 from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
@@ -32,51 +31,43 @@ Pair = tuple[bytes, bytes]
 """A client certificate and its key, PEM."""
 
 
-class Credentials(Protocol):
+class Credentials:
     """Where the Authorization header comes from.
 
     ``header()`` is its value, ``None`` for none. ``valid_until`` is the monotonic time at which to call ``renew``.
     ``renew`` says whether client certificates changed as well; call ``renew(force=True)`` after an answer 401.
     """
 
-    valid_until: float
-
-    def header(self) -> str | None: ...
-
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool: ...
-
-
-class Fixed:
-    """A header that never changes; none for client certificates."""
-
-    def __init__(self, header: str | None) -> None:
-        self._header = header
-        self.valid_until = FOREVER
+    def __init__(self, header: str | None, valid_until: float) -> None:
+        self._header, self.valid_until = header, valid_until
 
     def header(self) -> str | None:
         return self._header
 
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002 (the protocol's)
+    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002  # others need them
         return False
 
 
-class TokenFile:
+class Fixed(Credentials):
+    """A header that never changes; none for client certificates."""
+
+    def __init__(self, header: str | None) -> None:
+        super().__init__(header, FOREVER)
+
+
+class TokenFile(Credentials):
     """A token in a file that somebody renews. Raises ``ConfigError`` where it cannot be read at first."""
 
     def __init__(self, path: Path) -> None:
+        super().__init__(None, 0.0)
         self.path = path
         self._stamp: tuple[int, int, int] | None = None
-        self._header = ""
-        self.valid_until = 0.0
         try:
             self._read()
         except OSError as error:
             raise ConfigError(f"{path}: {error.strerror}; expected a file with a token") from None
 
-    def header(self) -> str | None:
-        return self._header
-
-    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002 (the protocol's)
+    async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:  # noqa: ARG002  # as of others
         if force:
             self._stamp = None
         try:
@@ -99,30 +90,24 @@ class TokenFile:
         self.valid_until = monotonic_seconds() + FILE_CHECK_SECONDS
 
 
-class Executed:
+class Executed(Credentials):
     """Credentials from an exec plugin, asked again before they expire and after an answer 401."""
 
     def __init__(self, plugin: ExecPlugin) -> None:
+        super().__init__(None, 0.0)
         self.plugin = plugin
-        self._header: str | None = None
-        self._certificate = ""
         self.pair: Pair | None = None
-        self.valid_until = 0.0
-
-    def header(self) -> str | None:
-        return self._header
 
     async def renew(self, context: ssl.SSLContext | None, *, force: bool) -> bool:
         if not force and monotonic_seconds() < self.valid_until:
             return False
-        found = await self.plugin.run()
+        found, self.valid_until = await self.plugin.run()
         self._header = f"Bearer {_plain(found.token, 'the exec plugin')}" if found.token else None
-        self.valid_until = found.valid_until
-        if not found.certificate or found.certificate == self._certificate or context is None:
+        pair = found.client_certificate_data.encode(), found.client_key_data.encode()
+        if not pair[0] or (self.pair is not None and pair[0] == self.pair[0]) or context is None:
             return False
-        pair = found.certificate.encode(), found.key.encode()
         load_client_certificate(context, *pair, "the exec plugin")
-        self._certificate, self.pair = found.certificate, pair
+        self.pair = pair
         return True
 
 
@@ -231,35 +216,38 @@ def load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: by
         os.unlink(name)
 
 
-def _access(cluster: ClusterEntry, user: UserEntry) -> Access:
+def _access(cluster: Entry[Cluster], user: Entry[User]) -> Access:
     context = pair = None
-    if cluster.server.startswith("https"):
-        context = tls_context(_content(cluster.authority_data, cluster.authority, cluster.source), cluster.source)
-        if cluster.insecure:
+    said, who = cluster.said, user.said
+    if said.server.startswith("https"):
+        authority = _content(said.certificate_authority_data, said.certificate_authority, cluster)
+        context = tls_context(authority, cluster.source)
+        if said.insecure_skip_tls_verify:
             LOG.warning("%s: insecure-skip-tls-verify: the API server's certificate is not checked", cluster.source)
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
-        certificate = _content(user.certificate_data, user.certificate, user.source)
-        key = _content(user.key_data, user.key, user.source)
+        certificate = _content(who.client_certificate_data, who.client_certificate, user)
+        key = _content(who.client_key_data, who.client_key, user)
         if (certificate is None) != (key is None):
             raise ConfigError(f"{user.source}: expected both client-certificate and client-key, or neither")
         if certificate is not None and key is not None:
             pair = certificate, key
             load_client_certificate(context, *pair, user.source)
-    names = cluster.server_name or None, cluster.proxy or None
-    return Access(cluster.server, _credentials(user), context, *names, pair)
+    names = said.tls_server_name or None, said.proxy_url or None
+    return Access(said.server, _credentials(user, said), context, *names, pair)
 
 
-def _credentials(user: UserEntry) -> Credentials:
-    if user.token:
-        return Fixed(f"Bearer {_plain(user.token, user.source)}")
-    if user.token_file is not None:
-        return TokenFile(user.token_file)
-    if user.username:
-        pair = base64.b64encode(f"{user.username}:{user.password}".encode()).decode()
+def _credentials(user: Entry[User], cluster: Cluster) -> Credentials:
+    who = user.said
+    if who.token:
+        return Fixed(f"Bearer {_plain(who.token, user.source)}")
+    if (file := user.beside(who.token_file)) is not None:
+        return TokenFile(file)
+    if who.username:
+        pair = base64.b64encode(f"{who.username}:{who.password}".encode()).decode()
         return Fixed(f"Basic {pair}")
-    if user.plugin is not None:
-        return Executed(user.plugin)
+    if who.exec is not None:
+        return Executed(ExecPlugin(who.exec, cluster, user.folder, user.source))
     return Fixed(None)
 
 
@@ -269,19 +257,19 @@ def _plain(token: str, where: str) -> str:
     return token
 
 
-def _content(data: str, path: Path | None, where: str) -> bytes | None:
+def _content(data: str, name: str, entry: Entry[Any]) -> bytes | None:
     """Bytes given inline as base64 or in a file; ``None`` where neither is."""
     if data:
         try:
             return base64.b64decode(data, validate=True)
         except binascii.Error:
-            raise ConfigError(f"{where}: expected base64 in every field that ends in -data") from None
-    if path is None:
+            raise ConfigError(f"{entry.source}: expected base64 in every field that ends in -data") from None
+    if (path := entry.beside(name)) is None:
         return None
     try:
         return path.read_bytes()
     except OSError as error:
-        raise ConfigError(f"{where}: {path}: {error.strerror}") from None
+        raise ConfigError(f"{entry.source}: {path}: {error.strerror}") from None
 
 
 def paths_of_environment() -> list[Path]:

@@ -14,7 +14,6 @@ import weakref
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import nullcontext
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote, urlencode
 
@@ -24,16 +23,18 @@ from yarl import URL
 from slacktide.errors import ConfigError, SlacktideError
 from slacktide.kube.client.credentials import Access, load_access
 from slacktide.kube.client.kinds import decode_status
-from slacktide.kube.client.line_splitter import LineSplitter
-from slacktide.kube.client.open_writes import OpenWrites
-from slacktide.kube.client.payload import Permitted, payload
-from slacktide.kube.client.presence import Presence
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.rights import AGAIN_SECONDS, MissingRights
-from slacktide.kube.client.status_codes import FORBIDDEN, TOO_MANY, UNAUTHORIZED, UNAVAILABLE
+from slacktide.kube.client.pacing import AGAIN_SECONDS, Limiter, MissingRights, Presence
+from slacktide.kube.client.payload import LineSplitter, OpenWrites, Permitted, payload
 from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
+
+OK = 200
+BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND = 400, 401, 403, 404
+CONFLICT, GONE, TOO_LARGE, MISDIRECTED, UNPROCESSABLE, TOO_MANY = 409, 410, 413, 421, 422, 429
+SERVER_ERROR, UNAVAILABLE, GATEWAY_TIMEOUT = 500, 503, 504
+PERMANENT = (BAD_REQUEST, TOO_LARGE, UNPROCESSABLE)
+"""What is sent again as it is will be refused again."""
 
 JSON = "application/json"
 MERGE_PATCH = "application/merge-patch+json"
@@ -91,6 +92,11 @@ class ApiError(KubeError):
         self.message = message
         self.retry_after = retry_after
 
+    @property
+    def passes(self) -> bool:
+        """Whether the answer may be another in a moment: too many requests, or a failure of the API server's own."""
+        return self.status == TOO_MANY or self.status >= SERVER_ERROR
+
 
 async def connect(
     kubeconfig: Path | None = None,
@@ -116,7 +122,7 @@ class Connection:
 
     ``timeout`` is each request's in seconds; of a list it bounds the wait for a connection only, and ``list_silence``
     the time without a byte. ``agent`` is the User-Agent, by which the API server names who wrote a field.
-    ``rights_patience``: for so many seconds it is asked again where it knows no right to write (:mod:`.rights`)
+    ``rights_patience``: for so many seconds it is asked again where it knows no right to write (:mod:`.pacing`)
     """
 
     def __init__(
@@ -159,9 +165,7 @@ class Connection:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         await self.close()
 
     @property

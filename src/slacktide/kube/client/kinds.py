@@ -5,14 +5,14 @@ A list's items are decoded one by one, so that a malformed object is reported an
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 import msgspec
 
-from slacktide.kube.client import shallow
-from slacktide.kube.client.metadata import Metadata, Part
-from slacktide.kube.client.timestamps import decode_special, encode_special
+from slacktide.kube.client.metadata import Metadata, Part, decode_special, encode_special
 
 SHOWN_CHARACTERS = 300
 UNREADABLE, TOO_DEEP = "unreadable", "too-deep"
@@ -143,9 +143,10 @@ def split_listing(body: bytes) -> RawListing:
     try:
         return _listing.decode(body)
     except RecursionError:  # of one item; its neighbours are to be had all the same
-        said = _fields(body)
+        said = shallow_fields(body)
         metadata = _list_metadata.decode(said.get("metadata", b"{}"))
-        return RawListing(metadata, [msgspec.Raw(item) for item in _elements(said.get("items", b"[]"))])
+        items = said.get("items", b"null")
+        return RawListing(metadata, list(map(msgspec.Raw, [] if items == b"null" else shallow_elements(items))))
 
 
 def split_event(line: bytes) -> RawEvent:
@@ -153,22 +154,8 @@ def split_event(line: bytes) -> RawEvent:
     try:
         return _event.decode(line)
     except RecursionError:
-        said = _fields(line)
+        said = shallow_fields(line)
         return RawEvent(_text.decode(said.get("type", b"null")), msgspec.Raw(said.get("object", b"null")))
-
-
-def _fields(body: bytes) -> dict[str, bytes]:
-    try:
-        return shallow.fields(body)
-    except ValueError as error:
-        raise msgspec.DecodeError(str(error)) from error
-
-
-def _elements(body: bytes) -> list[bytes]:
-    try:
-        return [] if body == b"null" else shallow.elements(body)
-    except ValueError as error:
-        raise msgspec.DecodeError(str(error)) from error
 
 
 def decode_status(body: bytes | msgspec.Raw) -> Status:
@@ -209,7 +196,7 @@ def _texts(body: bytes | msgspec.Raw, part: str, *keys: str) -> list[str]:
 def _shallow_part(body: bytes, part: str) -> dict[str, Any]:
     """A part of an object that is nested too deeply as a whole, where it can be read."""
     try:
-        return {part: _anything.decode(_fields(body).get(part, b"null"))}
+        return {part: _anything.decode(shallow_fields(body).get(part, b"null"))}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return {}
 
@@ -280,3 +267,50 @@ def _short(error: Exception) -> str:
     if isinstance(error, RecursionError):
         text = "found more levels than can be read, expected some hundred at most"
     return text if len(text) <= SHOWN_CHARACTERS else text[: SHOWN_CHARACTERS - 3] + "..."
+
+
+# -- what is nested deeper than a decoder goes: JSON taken apart without going into it. The API server admits objects of
+# ten thousand levels; decoders give up after some hundred, also where they only skip. Here depth is a number.
+
+_TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{},:]', re.DOTALL)
+_OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
+
+
+def shallow_fields(body: bytes) -> dict[str, bytes]:
+    """The fields of an object, their values as they are written. Raises ``msgspec.DecodeError`` where it is none."""
+    found: dict[str, bytes] = {}
+    for part in _parts(body, ord("{")):
+        name = _TOKEN.match(part)
+        value = part[name.end() :].lstrip() if name is not None and name[0][:1] == b'"' else b""
+        if name is None or value[:1] != b":":
+            raise msgspec.DecodeError("found no name and colon, expected a field of an object")
+        found[name[0][1:-1].decode()] = value[1:].strip()
+    return found
+
+
+def shallow_elements(body: bytes) -> list[bytes]:
+    """The elements of a list, as they are written. Raises ``msgspec.DecodeError`` where it is none."""
+    return list(_parts(body, ord("[")))
+
+
+def _parts(body: bytes, opening: int) -> Iterator[bytes]:
+    """What stands between the commas of the outermost brackets."""
+    depth, begin = 0, -1
+    for token in _TOKEN.finditer(body):
+        first = body[token.start()]
+        if begin < 0:
+            if first != opening or body[: token.start()].strip():
+                raise msgspec.DecodeError(f"found {body[:20]!r}, expected {chr(opening)!r} first")
+            depth, begin = 1, token.end()
+        elif first in _OPENING:
+            depth += 1
+        elif first in _CLOSING:
+            depth -= 1
+            if depth == 0:
+                if rest := body[begin : token.start()].strip():
+                    yield rest
+                return
+        elif first == ord(",") and depth == 1:
+            yield body[begin : token.start()].strip()
+            begin = token.end()
+    raise msgspec.DecodeError("found no end, expected as many closing brackets as opening ones")

@@ -1,4 +1,5 @@
-"""Kubeconfig files: the cluster and the user of one context.
+"""Kubeconfig files: the cluster and the user of one context, and programs that print credentials
+(client.authentication.k8s.io), as cloud providers' kubeconfigs name one.
 
 This module reads them, and not a client library. Messages of a library may show a user's token, and importing one
 takes a second and 40 MB for models that slacktide does not use.
@@ -6,24 +7,36 @@ takes a second and 40 MB for models that slacktide does not use.
 
 from __future__ import annotations
 
+import asyncio
 import os
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import msgspec
 import yaml
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.exec_plugin import ExecPlugin
+from slacktide.kube.client.metadata import unix_seconds
+from slacktide.kube.clock import monotonic_seconds, wall_seconds
+
+PLUGIN_SECONDS = 60.0
+RENEW_BEFORE_SECONDS = 60.0
+"""Credentials are renewed this long before they expire, or at half of their life where that is shorter."""
+SHOWN_CHARACTERS = 200
+SHOWN_OF_CLUSTERS = ("server", "insecure-skip-tls-verify", "certificate-authority-data", "tls-server-name")
+"""What a plugin that asks for it is told of the cluster."""
 
 
 class _Part(msgspec.Struct, rename="kebab", frozen=True):
     pass
 
 
-class _Cluster(_Part, frozen=True):
+class Cluster(_Part, frozen=True):
+    """An API server."""
+
     server: str
     certificate_authority: str = ""
     certificate_authority_data: str = ""
@@ -37,7 +50,9 @@ class _Variable(_Part, frozen=True):
     value: str
 
 
-class _Exec(msgspec.Struct, rename="camel", frozen=True):
+class Exec(msgspec.Struct, rename="camel", frozen=True):
+    """A program that prints credentials."""
+
     command: str
     api_version: str
     args: list[str] | None = None
@@ -46,7 +61,9 @@ class _Exec(msgspec.Struct, rename="camel", frozen=True):
     install_hint: str = ""
 
 
-class _User(_Part, frozen=True):
+class User(_Part, frozen=True):
+    """Who we are; shown without its secrets."""
+
     token: str = ""
     token_file: str = msgspec.field(name="tokenFile", default="")
     client_certificate: str = ""
@@ -55,9 +72,12 @@ class _User(_Part, frozen=True):
     client_key_data: str = ""
     username: str = ""
     password: str = ""
-    exec: _Exec | None = None
+    exec: Exec | None = None
     auth_provider: Any = None
     as_: str = msgspec.field(name="as", default="")
+
+    def __repr__(self) -> str:
+        return "User()"
 
 
 class _Context(_Part, frozen=True):
@@ -68,12 +88,12 @@ class _Context(_Part, frozen=True):
 
 class _NamedCluster(_Part, frozen=True):
     name: str
-    cluster: _Cluster
+    cluster: Cluster
 
 
 class _NamedUser(_Part, frozen=True):
     name: str
-    user: _User | None = None
+    user: User | None = None
 
 
 class _NamedContext(_Part, frozen=True):
@@ -88,52 +108,46 @@ class _File(_Part, frozen=True):
     current_context: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterEntry:
-    """An API server; ``source`` says in messages where this was written."""
-
-    source: str
-    server: str
-    authority: Path | None
-    authority_data: str
-    insecure: bool
-    server_name: str
-    proxy: str = field(repr=False)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class UserEntry:
-    """Who we are; ``source`` says in messages where this was written."""
+class Entry(Generic[T]):
+    """A cluster or a user; ``source`` says in messages where this was written. Paths are relative to the ``folder``."""
 
     source: str
-    token: str = field(default="", repr=False)
-    token_file: Path | None = None
-    certificate: Path | None = None
-    certificate_data: str = field(default="", repr=False)
-    key: Path | None = None
-    key_data: str = field(default="", repr=False)
-    username: str = ""
-    password: str = field(default="", repr=False)
-    plugin: ExecPlugin | None = None
+    folder: Path
+    said: T = field(repr=False)
+
+    def beside(self, name: str) -> Path | None:
+        """The file of this name; None where there is no name."""
+        return self.folder / name if name else None
 
 
 Named = TypeVar("Named", _NamedCluster, _NamedUser, _NamedContext)
 
 
-def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> tuple[ClusterEntry, UserEntry]:
+def read_kubeconfig(paths: Sequence[Path], context: str | None = None) -> tuple[Entry[Cluster], Entry[User]]:
     """The cluster and user of a context, the current one unless named.
 
     Of several files the first that defines a name counts, as for kubectl; files that do not exist are passed over
-    where there are several. Relative paths are relative to the file they stand in. Raises ``ConfigError``.
+    where there are several. Raises ``ConfigError``.
     """
     files = _files(paths)
     chosen = _chosen(files, context)
-    cluster_path, cluster = _find(files, [file.clusters for _, file in files], chosen.context.cluster, "cluster")
-    entry = _cluster_entry(cluster_path, cluster)
+    path, cluster = _find(files, [file.clusters for _, file in files], chosen.context.cluster, "cluster")
+    entry = Entry(f"{path}: cluster {cluster.name!r}", path.parent, cluster.cluster)
     if not chosen.context.user:
-        return entry, UserEntry(f"{cluster_path}: context {chosen.name!r}")
-    user_path, user = _find(files, [file.users for _, file in files], chosen.context.user, "user")
-    return entry, _user_entry(user_path, user, cluster.cluster)
+        return entry, Entry(f"{path}: context {chosen.name!r}", path.parent, User())
+    path, user = _find(files, [file.users for _, file in files], chosen.context.user, "user")
+    found = Entry(f"{path}: user {user.name!r}", path.parent, user.user or User())
+    if found.said.auth_provider is not None:
+        raise ConfigError(
+            f"{found.source}: auth-provider is no longer supported; expected an exec plugin, token or certificate"
+        )
+    if found.said.as_:
+        raise ConfigError(f"{found.source}: as: impersonation is not supported; expected the user's own credentials")
+    return entry, found
 
 
 def namespace_in(paths: Sequence[Path], context: str | None = None) -> str:
@@ -186,61 +200,93 @@ def _find(
     )
 
 
-def _cluster_entry(path: Path, named: _NamedCluster) -> ClusterEntry:
-    cluster = named.cluster
-    return ClusterEntry(
-        source=f"{path}: cluster {named.name!r}",
-        server=cluster.server,
-        authority=_beside(path, cluster.certificate_authority),
-        authority_data=cluster.certificate_authority_data,
-        insecure=cluster.insecure_skip_tls_verify,
-        server_name=cluster.tls_server_name,
-        proxy=cluster.proxy_url,
-    )
+class Obtained(msgspec.Struct, rename="camel"):
+    """What a plugin gave: a token, or a certificate with its key (PEM); shown without them."""
+
+    token: str = ""
+    client_certificate_data: str = ""
+    client_key_data: str = ""
+    expiration_timestamp: str = ""
+
+    def __repr__(self) -> str:
+        return "Obtained()"
 
 
-def _user_entry(path: Path, named: _NamedUser, cluster: _Cluster) -> UserEntry:
-    source = f"{path}: user {named.name!r}"
-    user = named.user or _User()
-    if user.auth_provider is not None:
-        raise ConfigError(
-            f"{source}: auth-provider is no longer supported; expected an exec plugin, token or certificate"
-        )
-    if user.as_:
-        raise ConfigError(f"{source}: as: impersonation is not supported; expected the user's own credentials")
-    plugin = None
-    if user.exec is not None:
-        shown: dict[str, Any] | None = None
-        if user.exec.provide_cluster_info:
-            shown = {"server": cluster.server, "insecure-skip-tls-verify": cluster.insecure_skip_tls_verify}
-            if cluster.certificate_authority_data:
-                shown["certificate-authority-data"] = cluster.certificate_authority_data
-            if cluster.tls_server_name:
-                shown["tls-server-name"] = cluster.tls_server_name
-        command = user.exec.command
-        plugin = ExecPlugin(
-            # A bare name is looked for in PATH; a path is relative to the kubeconfig.
-            command=command if os.sep not in command else str(path.parent / command),
-            arguments=tuple(user.exec.args or ()),
-            environment={variable.name: variable.value for variable in user.exec.env or ()},
-            api_version=user.exec.api_version,
-            cluster=shown,
-            hint=user.exec.install_hint,
-            source=source,
-        )
-    return UserEntry(
-        source=source,
-        token=user.token,
-        token_file=_beside(path, user.token_file),
-        certificate=_beside(path, user.client_certificate),
-        certificate_data=user.client_certificate_data,
-        key=_beside(path, user.client_key),
-        key_data=user.client_key_data,
-        username=user.username,
-        password=user.password,
-        plugin=plugin,
-    )
+class _ExecCredential(msgspec.Struct, rename="camel"):
+    api_version: str
+    status: Obtained | None = None
 
 
-def _beside(path: Path, name: str) -> Path | None:
-    return path.parent / name if name else None
+@dataclass(frozen=True, slots=True)
+class ExecPlugin:
+    """A program that prints credentials; it runs without a terminal. ``source`` says in messages where it was named."""
+
+    said: Exec = field(repr=False)
+    cluster: Cluster = field(repr=False)
+    folder: Path
+    source: str
+
+    @property
+    def command(self) -> str:
+        """A bare name is looked for in PATH; a path is relative to the kubeconfig."""
+        return self.said.command if os.sep not in self.said.command else str(self.folder / self.said.command)
+
+    async def run(self) -> tuple[Obtained, float]:
+        """Runs the program: what it gave, and until which monotonic time that is good.
+
+        Raises ``ConfigError`` where it is missing, fails, or prints no credentials.
+        """
+        spec: dict[str, Any] = {"interactive": False}
+        if self.said.provide_cluster_info:
+            shown = msgspec.to_builtins(self.cluster)
+            spec["cluster"] = {name: shown[name] for name in SHOWN_OF_CLUSTERS if shown[name] != ""}
+        request = {"apiVersion": self.said.api_version, "kind": "ExecCredential", "spec": spec}
+        environment = os.environ | {one.name: one.value for one in self.said.env or ()}
+        environment["KUBERNETES_EXEC_INFO"] = msgspec.json.encode(request).decode()
+        pipe = asyncio.subprocess.PIPE
+        try:
+            process = await asyncio.create_subprocess_exec(
+                self.command,
+                *(self.said.args or ()),
+                env=environment,
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=pipe,
+                stderr=pipe,
+            )
+        except OSError as error:
+            hint = f" {self.said.install_hint}" if self.said.install_hint else ""
+            raise ConfigError(f"{self.source}: exec {self.command}: {error.strerror}.{hint}") from None
+        try:
+            async with asyncio.timeout(PLUGIN_SECONDS):
+                output, complaint = await process.communicate()
+        except TimeoutError:
+            raise ConfigError(f"{self.source}: exec {self.command}: no answer within {PLUGIN_SECONDS:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+        if process.returncode:
+            said = f": {_harmless(complaint)}" if complaint.strip() else ""
+            raise ConfigError(f"{self.source}: exec {self.command} ended with {process.returncode}{said}")
+        return self._obtained(output)
+
+    def _obtained(self, output: bytes) -> tuple[Obtained, float]:
+        expected = f"expected an ExecCredential of {self.said.api_version} with a token or a certificate and key"
+        try:
+            found = msgspec.json.decode(output, type=_ExecCredential)
+            expiry = found.status.expiration_timestamp if found.status else ""
+            expires = unix_seconds(expiry) if expiry else float("inf")
+        except (msgspec.DecodeError, UnicodeDecodeError, ValueError):
+            # The cause is left out: it may show what was printed.
+            raise ConfigError(f"{self.source}: exec {self.command}: {expected}") from None
+        status = found.status or Obtained()
+        pair = bool(status.client_certificate_data), bool(status.client_key_data)
+        if found.api_version != self.said.api_version or not (status.token or all(pair)) or any(pair) != all(pair):
+            raise ConfigError(f"{self.source}: exec {self.command}: {expected}")
+        life = max(expires - wall_seconds(), 0.0)
+        return status, monotonic_seconds() + max(life - RENEW_BEFORE_SECONDS, life / 2, 1.0)
+
+
+def _harmless(complaint: bytes) -> str:
+    """The last line of what a program complained about, without anything that could be a token."""
+    line = complaint.decode("utf-8", "replace").strip().splitlines()[-1]
+    return re.sub(r"[\w\-.~+/=]{32,}", "...", line)[:SHOWN_CHARACTERS]

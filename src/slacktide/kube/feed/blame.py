@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
-from slacktide.kube.client.timestamps import happened
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
+from slacktide.kube.resources.objects import happened
 from slacktide.kube.translate.causes import Allowances, Setting, Verdict, cause_of, end_of
 from slacktide.kube.translate.owners import Target
 from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD

@@ -1,24 +1,25 @@
-"""Controllers as the engine's requests: their classes, how many pods they want, their ledgers, their ends."""
+"""Controllers as the engine's requests: their classes, how many pods they want, their ledgers, and what remains."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from slacktide.engine.core.engine import Engine
-from slacktide.engine.ledger.checkpoint import NewerLedger
+from slacktide.engine.ledger.checkpoint import NewerLedger, moved
 from slacktide.engine.ledger.checkpoint_export import export
 from slacktide.engine.ledger.promise import Promise, promise_in
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.engine.ledger.restore import restore
 from slacktide.engine.ledger.slo_status import slo_status
 from slacktide.errors import StateError
-from slacktide.kube.feed.listener import FeedListener
-from slacktide.kube.feed.memories import Memories
+from slacktide.kube.feed.fed_pod import FeedListener
 from slacktide.kube.feed.starts import Starts
 from slacktide.kube.feed.succession import Succession
+from slacktide.kube.indexes import take_out
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord
 from slacktide.kube.resources.objects import Availability
@@ -29,6 +30,55 @@ from slacktide.model import APPROACHES, INDEPENDENT
 from slacktide.model.service_class import class_name
 
 LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """A ledger at rest since ``at``, seconds since 1970."""
+
+    target: Target
+    rest: Mapping[str, Any]
+    at: float
+
+
+class Memories:
+    """By namespace and name of the ledger's object, which only one workload at a time has; the oldest first."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], Memory] = {}
+
+    def keep(self, target: Target, rest: Mapping[str, Any], at: float) -> None:
+        """A workload was deleted."""
+        self._known.pop((target.namespace, target.ledger), None)
+        self._known[target.namespace, target.ledger] = Memory(target, rest, at)
+
+    def take(self, target: Target, at: float) -> dict[str, Any] | None:
+        """What one of the same name goes on from, as of ``at``; it is forgotten here."""
+        known = self._known.get((target.namespace, target.ledger))
+        if known is None or known.target.uid == target.uid or not _is_same(known.target, target):
+            return None
+        del self._known[target.namespace, target.ledger]
+        return moved(known.rest, at)
+
+    def over(self, now: float, longest: float, most: int) -> list[Target]:
+        """Those that are kept no more, as they are older than ``longest`` seconds, or there are more than ``most`` of a
+        namespace; they are forgotten here."""
+        theirs: dict[str, list[Memory]] = {}
+        for one in self._known.values():
+            theirs.setdefault(one.target.namespace, []).append(one)
+        gone = []
+        for found in theirs.values():
+            found.sort(key=lambda one: one.at)
+            beyond = len(found) - most
+            gone += [one.target for i, one in enumerate(found) if i < beyond or one.at + longest <= now]
+        for target in gone:
+            del self._known[target.namespace, target.ledger]
+        return gone
+
+
+def _is_same(one: Target, other: Target) -> bool:
+    return (one.group, one.kind, one.name) == (other.group, other.kind, other.name)
+
 
 BATCH = ("Job", "CronJob")
 """Kinds whose instances complete."""
@@ -271,10 +321,7 @@ class Controllers:
     def _forget(self, key: str) -> None:
         target = self.targets.pop(key, None)
         if target is not None:
-            sharing = self._sharing[target.namespace, target.ledger]
-            sharing.discard(key)
-            if not sharing:
-                del self._sharing[target.namespace, target.ledger]
+            take_out(self._sharing, (target.namespace, target.ledger), key)
 
     def is_anothers(self, deleted: Target) -> bool:
         """Whether a workload that lives has the ledger of one that was deleted."""

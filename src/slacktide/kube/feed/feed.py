@@ -14,27 +14,22 @@ from slacktide.config import Config
 from slacktide.engine.core import types
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.relocation import has_room
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.client.timestamps import happened, whole_seconds
-from slacktide.kube.feed import catching_up, fed_pod
+from slacktide.kube.feed import crowds, fed_pod
 from slacktide.kube.feed.blame import BlameFeed
-from slacktide.kube.feed.catching_up import CatchingUp
 from slacktide.kube.feed.controllers import Controllers
-from slacktide.kube.feed.crowds import Crowds, Lonely
-from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.hosts import Hosts
-from slacktide.kube.feed.listener import FeedListener
-from slacktide.kube.feed.network import NetworkFeed
+from slacktide.kube.feed.crowds import CatchingUp, Crowds, Lonely
+from slacktide.kube.feed.fed_pod import FedPod, FeedListener
+from slacktide.kube.feed.hosts import Hosts, NetworkFeed
 from slacktide.kube.feed.pod_groups import PodGroups
 from slacktide.kube.feed.pods_aside import PodsAside
 from slacktide.kube.feed.promise_quotas import PromiseQuotas
-from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
-from slacktide.kube.feed.succession import Succession
-from slacktide.kube.mirror.changes import Changes
+from slacktide.kube.feed.succession import Replacements, Succession
+from slacktide.kube.indexes import take_out
+from slacktide.kube.mirror.barrier import Changes
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import PodRecord, grace
-from slacktide.kube.resources.pods import condition_of
+from slacktide.kube.resources.objects import Metadata, condition_of, happened, whole_seconds
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.owners import Target, controlling
 from slacktide.kube.translate.service_classes import Promised
@@ -73,7 +68,7 @@ class Feed(Changes, ABC):
         self.specs.promised_before = self.controllers.kept
         self.specs.held_back = self._held_back
         self.hosts = Hosts(mirror, engine, listener, self.specs.demands)
-        self.groups = PodGroups(mirror.pod_groups.known, engine)
+        self.groups = PodGroups(mirror.pod_groups, engine)
         self.promise_quotas = PromiseQuotas(
             mirror, self.specs.demands, self.specs.promised, self._settled, self._may_claim
         )
@@ -147,6 +142,8 @@ class Feed(Changes, ABC):
 
     def controller_gone(self, target: Target) -> None:
         self.controllers.gone(target)
+        if target.key not in self.engine.controllers:  # it may never have had a pod
+            self.blame.finished(target.key)
 
     def classes(self, names: Sequence[str], namespace: str) -> None:
         concerned = [
@@ -333,12 +330,10 @@ class Feed(Changes, ABC):
         if bare is not None:
             self.controllers.pod_left(bare)  # where it had ended before
         for owner in [owner for owner, waiting in self.orphans.items() if pod.uid in waiting]:
-            del self.orphans[owner][pod.uid]
-            if not self.orphans[owner]:
-                del self.orphans[owner]
+            take_out(self.orphans, owner, pod.uid)
 
     def constraints(self, uids: Sequence[str], *, by: str = "", at_once: bool = False) -> None:
-        many = self.catching_up.in_turn and len(uids) > catching_up.FEW and not at_once
+        many = self.catching_up.in_turn and len(uids) > crowds.FEW and not at_once
         self._put_behind = by if many else ""
         if self._put_behind:
             self.catching_up.later(uids)
@@ -461,7 +456,7 @@ class Feed(Changes, ABC):
                 self.listener.withdrawn(pod.uid, problem)
             return True  # its binding is on the way
         if self.catching_up.holds(pod.uid, self.mirror.constraints.effects_of(pod.pod)):
-            pod.queue, pod.problem = fed_pod.BACKOFF, catching_up.BEHIND
+            pod.queue, pod.problem = fed_pod.BACKOFF, crowds.BEHIND
             if pod.key:  # it has changed, and had its turn before
                 pod.queue = fed_pod.UNSCHEDULABLE
                 self.engine.sleep(pod.uid)

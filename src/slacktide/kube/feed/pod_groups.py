@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed.fed_pod import FedPod
+from slacktide.kube.indexes import one_less, take_out
 from slacktide.kube.translate.pod_groups import KUBERNETES, KUEUE, Groups, Membership, membership
 from slacktide.kube.translate.unschedulable import Unschedulable
 
@@ -84,7 +85,7 @@ class PodGroups:
         if one.source == KUEUE:
             self._said[pod.uid] = one.total
             group.totals[one.total] += 1
-        if _is_there(pod):
+        if not (pod.record.is_final or pod.stands_aside):  # it runs, or would if it had a node
             group.there.add(pod.uid)
         elif one.source == KUEUE and pod.pod.status.phase == "Succeeded":
             group.done.add(pod.uid)
@@ -101,9 +102,8 @@ class PodGroups:
         if group.pods:
             return self._settle(key)
         self._tell(key, 0, whole=False)
-        del self._groups[key], self._by_object[group.one.object][key]
-        if not self._by_object[group.one.object]:
-            del self._by_object[group.one.object]
+        del self._groups[key]
+        take_out(self._by_object, group.one.object, key)
         return []
 
     def _take_out(self, group: _Group, uid: str) -> None:
@@ -111,9 +111,7 @@ class PodGroups:
         group.there.discard(uid)
         group.done.discard(uid)
         if uid in group.pods and (total := self._said.pop(uid, None)) is not None:
-            group.totals[total] -= 1
-            if not group.totals[total]:
-                del group.totals[total]
+            one_less(group.totals, total)
 
     def changed(self, source: str, namespace: str, name: str) -> list[str]:
         """What is known of a group, or where no name is given of all of a source, is other than before; those that are
@@ -152,8 +150,3 @@ class PodGroups:
             self._engine.pod_group_gone(key)
         group.told, group.whole = least, whole
         return True
-
-
-def _is_there(pod: FedPod) -> bool:
-    """Whether a pod runs, or would if it had a node."""
-    return not (pod.record.is_final or pod.stands_aside)

@@ -15,8 +15,8 @@ from slacktide.engine.core.engine import Engine
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.hosts import Hosts
-from slacktide.kube.feed.replacements import Replacements
 from slacktide.kube.feed.specs import Specs
+from slacktide.kube.feed.succession import Replacements
 from slacktide.kube.mirror.barrier import Barrier
 from slacktide.kube.resources.objects import pod_reference
 from slacktide.model.causes import WORKLOAD

@@ -18,12 +18,11 @@ from fractions import Fraction
 
 from slacktide.kube.client.quantities import NANO
 from slacktide.kube.feed.fed_pod import FedPod
-from slacktide.kube.feed.quota_group import Group
-from slacktide.kube.feed.quota_line import Claim, QueuePosition
+from slacktide.kube.feed.quota_group import Claim, Group, QueuePosition
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.resources.objects import Pod
+from slacktide.kube.translate.nodes import Demands
 from slacktide.kube.translate.owners import Target
-from slacktide.kube.translate.pod_resources import Demands
 from slacktide.kube.translate.service_classes import OF_CLASS, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 

@@ -9,17 +9,14 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from slacktide.engine.core.engine import Engine
-from slacktide.kube.client.metadata import Metadata
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.mirror.cluster import ClusterMirror
 from slacktide.kube.mirror.pod_record import grace
-from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.pod_claims import NO_CLAIMS
-from slacktide.kube.translate.nodes import NodeView, lasting
-from slacktide.kube.translate.owners import Target, controlling
+from slacktide.kube.resources.objects import Metadata, Pod
+from slacktide.kube.translate.devices.claims import NO_CLAIMS
+from slacktide.kube.translate.nodes import Demands, NodeView, lasting
+from slacktide.kube.translate.owners import Target, controlling, is_of_the_system
 from slacktide.kube.translate.pod_constraints import PodConstraints
-from slacktide.kube.translate.pod_resources import Demands
-from slacktide.kube.translate.priorities import is_of_the_system
 from slacktide.kube.translate.service_classes import ClassIsGone, Promised
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.kube.translate.user_access import NO_WANTS, Wants
@@ -192,7 +189,7 @@ class Specs:
         Raises :class:`Unschedulable` with the reason where that cannot be told.
         """
         owners, metadata = self._mirror.owners, pod.metadata
-        priority = self._mirror.pod_groups.known.priority_of(pod)
+        priority = self._mirror.pod_groups.priority_of(pod)
         try:
             found = self._mirror.classes.of(pod, owners.is_batch(metadata), owners.template_of(metadata), priority)
         except ClassIsGone as problem:

@@ -12,21 +12,17 @@ from slacktide.engine.core.types import Decision
 from slacktide.engine.explain.feasibility import Looker
 from slacktide.engine.ledger.rest import at_rest
 from slacktide.errors import StateError
-from slacktide.kube.client.kinds import Identity
-from slacktide.kube.client.metadata import Reference
-from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.controllers import BATCH
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
 from slacktide.kube.mirror.barrier import reference
-from slacktide.kube.mirror.departures import Departure
-from slacktide.kube.mirror.pod_record import End, PodRecord, finished_at, grace
-from slacktide.kube.resources.objects import AVAILABILITY, Availability
-from slacktide.kube.resources.pods import condition_of
+from slacktide.kube.mirror.pod_record import Departure, End, PodRecord, finished_at, grace
+from slacktide.kube.resources.custom_resources import AVAILABILITY, Availability
+from slacktide.kube.resources.objects import TIMESTAMP_SECONDS, Identity, Reference, condition_of
 from slacktide.kube.translate.disruption_budgets import SEVERAL
+from slacktide.kube.translate.nodes import PODS
 from slacktide.kube.translate.owners import Target, is_followed
-from slacktide.kube.translate.pod_resources import PODS
 from slacktide.kube.translate.unschedulable import Unschedulable, gated, said_to_wait_for_volume
 
 FOREIGN_SPEC = -1

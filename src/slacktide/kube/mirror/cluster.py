@@ -6,40 +6,25 @@ Nothing here decides, waits or sends. Whoever follows the mirror hears what chan
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 from slacktide.config import Config
 from slacktide.kube.client.kinds import HasMetadata, Identity, Malformed
-from slacktide.kube.client.metadata import LabelSelector
-from slacktide.kube.mirror.barrier import Barrier
-from slacktide.kube.mirror.changes import Changes
-from slacktide.kube.mirror.departures import Departures
+from slacktide.kube.mirror.barrier import Barrier, Changes, Followers
 from slacktide.kube.mirror.devices import DeviceMirror
 from slacktide.kube.mirror.network import NetworkMirror
-from slacktide.kube.mirror.pending_resizes import PendingResizes
-from slacktide.kube.mirror.pod_groups import PodGroupMirror
-from slacktide.kube.mirror.pod_record import FINAL, End, PodRecord, unread
+from slacktide.kube.mirror.pod_record import FINAL, Departures, End, PendingResizes, PodRecord, unread
 from slacktide.kube.mirror.volumes import VolumeMirror
-from slacktide.kube.resources.objects import (
-    Namespace,
-    Node,
-    Pod,
-    PodDisruptionBudget,
-    PromiseQuota,
-    Service,
-    ServiceClass,
-)
-from slacktide.kube.resources.workloads import Template
+from slacktide.kube.resources.custom_resources import PromiseQuota, ServiceClass
+from slacktide.kube.resources.objects import LabelSelector, Namespace, Node, Pod, PodDisruptionBudget, Service, Template
 from slacktide.kube.translate.causes import Setting, end_of
-from slacktide.kube.translate.default_spread import DefaultSpread
-from slacktide.kube.translate.disruption_budgets import Budgets
-from slacktide.kube.translate.maintenance import Maintenance
+from slacktide.kube.translate.disruption_budgets import Budgets, Maintenance, Quotas
 from slacktide.kube.translate.nodes import NodeView, Ownership, view_of
 from slacktide.kube.translate.owners import Owners, Target, Watched, controlling
 from slacktide.kube.translate.pod_constraints import ConstraintIndex
-from slacktide.kube.translate.profiles import profiles_of
-from slacktide.kube.translate.promise_quotas import Quotas
+from slacktide.kube.translate.pod_groups import Groups
+from slacktide.kube.translate.profiles import DefaultSpread, profiles_of
 from slacktide.kube.translate.service_classes import Classes, default_of
 from slacktide.model.causes import OPERATOR
 
@@ -58,6 +43,7 @@ class ClusterMirror:
         self._profiles = profiles_of(kube)
         self._ownership = Ownership(kube.node_label, kube.node_taint, kube.all_nodes)
         self._followers: list[Changes] = []
+        self._told = Followers(self._followers)
         self.barrier = Barrier()
         self.pods: dict[str, PodRecord] = {}
         self.uids: dict[tuple[str, str], str] = {}
@@ -69,16 +55,16 @@ class ClusterMirror:
         self.budgets = Budgets(kube.disruption_budgets == "best-effort")
         self._plain_nodes: dict[str, NodeView] = {}
         """Nodes without what can be attached to them, and without devices."""
-        self.volumes = VolumeMirror(self.pods, self._followers, self._learn, self._tell_pod, self._view_nodes)
+        self.volumes = VolumeMirror(self.pods, self._told, self._learn, self._tell_pod, self._view_nodes)
         self.storage, self.attachments = self.volumes.storage, self.volumes.attachments
-        self.devices = DeviceMirror(self.pods, self._followers, self._tell_pod, self._view_nodes)
+        self.devices = DeviceMirror(self.pods, self._told, self._tell_pod, self._view_nodes)
         self.maintenance = Maintenance()
         self.quotas = Quotas()
-        self.pod_groups = PodGroupMirror(self._followers)
+        self.pod_groups = Groups(self._told.pod_groups)
         added = {name: profile.added for name, profile in self._profiles.items()}
         self.constraints = ConstraintIndex(added)
         self.default_spread = DefaultSpread({name: profile.spread for name, profile in self._profiles.items()})
-        self.network = NetworkMirror(config, self._followers)
+        self.network = NetworkMirror(config, self._told)
         self.counts_daemon_sets = kube.daemon_sets == "services"
         self.resizes = PendingResizes()
 
@@ -127,8 +113,7 @@ class ClusterMirror:
             if not self._followers:
                 self.departures.gone(record, self._clock())
         succeeded = last is not None and last.status.phase == "Succeeded"
-        for one in self._followers:
-            one.pod_gone(record, succeeded)
+        self._told.pod_gone(record, succeeded)
         self.constraints.forget(record.pod)
         self.volumes.detach(record)
 
@@ -159,14 +144,12 @@ class ClusterMirror:
         record, found = self.pods.get(identity.uid), self.barrier.of_pod(identity)
         if record is not None and found is not None:
             record.malformed = f"the pod is invalid: {found.problem}"
-            for one in self._followers:
-                one.pod(record)
+            self._told.pod(record)
 
     def _tell_pod(self, record: PodRecord) -> None:
         if not record.is_final:
             self._learn(record, by="" if record.pod.spec.node_name else record.uid)
-        for one in self._followers:
-            one.pod(record)
+        self._told.pod(record)
         if record.is_final:
             self.constraints.forget(record.pod)
 
@@ -178,9 +161,7 @@ class ClusterMirror:
 
     def _tell_constraints(self, *, by: str = "", at_once: bool = False) -> None:
         """Pods whose constraints changed through others' terms."""
-        uids = self.constraints.outdated()
-        for one in self._followers:
-            one.constraints(uids, by=by, at_once=at_once)
+        self._told.constraints(self.constraints.outdated(), by=by, at_once=at_once)
 
     # -- nodes -----------------------------------------------------------------------------------------------------
 
@@ -223,8 +204,7 @@ class ClusterMirror:
             concerns_pods |= self.constraints.see_soft_taints(soft)
         if concerns_pods:
             self._tell_constraints(at_once=True)
-        for one in self._followers:
-            one.node(view, before)
+        self._told.node(view, before)
 
     def on_node_delete(self, name: str) -> None:
         """A node is gone."""
@@ -234,8 +214,7 @@ class ClusterMirror:
         self.network.on_node_delete(name)
         if self.constraints.on_node_update(before, None):
             self._tell_constraints(at_once=True)
-        for one in self._followers:
-            one.node_gone(name)
+        self._told.node_gone(name)
 
     def is_ours(self, node: str) -> bool:
         """Whether a node was given to us."""
@@ -270,24 +249,22 @@ class ClusterMirror:
         self.owners.watched[metadata.uid] = watched
         ends = finished or suspended > 0
         top = self.owners.target_of(metadata) if ends and owner is not None else None
-        for one in self._followers:
-            if owner is None:
-                one.replicas(target, desired, finished)
-                if before is None or (before.suspended, before.fails) != (suspended, fails):
-                    one.controller_state(target, suspended, fails)
-            elif top is not None:
-                one.replicas(top, -1, ends)
-            one.owner_known(metadata.uid)
-            if before is not None and before.template != template:
-                one.template(metadata.uid)
+        if owner is None:
+            self._told.replicas(target, desired, finished)
+            if before is None or (before.suspended, before.fails) != (suspended, fails):
+                self._told.controller_state(target, suspended, fails)
+        elif top is not None:
+            self._told.replicas(top, -1, ends)
+        self._told.owner_known(metadata.uid)
+        if before is not None and before.template != template:
+            self._told.template(metadata.uid)
 
     def on_controller_delete(self, uid: str) -> None:
         """A controller object is gone."""
         watched = self.owners.watched.pop(uid, None)
         self.default_spread.on_controller_delete(uid)
         if watched is not None:
-            for one in self._followers:
-                one.controller_gone(watched.target)
+            self._told.controller_gone(watched.target)
 
     def see_selector(self, uid: str, selector: LabelSelector | None) -> None:
         """Whom a controller selects."""
@@ -314,34 +291,29 @@ class ClusterMirror:
         for one in concerned:
             self._learn(one)
         if concerned:
-            for follower in self._followers:
-                follower.constraints([one.uid for one in concerned])
+            self._told.constraints([one.uid for one in concerned])
 
     # -- classes and namespaces ------------------------------------------------------------------------------------
 
     def on_class_update(self, found: ServiceClass) -> None:
         """A service class, new or changed."""
         self.classes.see(found)
-        self._tell_classes([found.metadata.name])
+        self._told.classes([found.metadata.name], "")
 
     def on_class_delete(self, name: str) -> None:
         """A service class is gone."""
         self.classes.drop(name)
-        self._tell_classes([name])
+        self._told.classes([name], "")
 
     def on_quota_update(self, found: PromiseQuota) -> None:
         """A promise quota, new or changed."""
         if self.quotas.see(found):  # else only its status was written
-            self._tell_quotas(found.metadata.namespace)
+            self._told.quotas(found.metadata.namespace)
 
     def on_quota_delete(self, namespace: str, name: str) -> None:
         """A promise quota is gone."""
         self.quotas.drop(namespace, name)
-        self._tell_quotas(namespace)
-
-    def _tell_quotas(self, namespace: str) -> None:
-        for one in self._followers:
-            one.quotas(namespace)
+        self._told.quotas(namespace)
 
     def on_namespace_update(self, found: Namespace) -> None:
         """A namespace, new or changed."""
@@ -351,7 +323,7 @@ class ClusterMirror:
         if self.constraints.on_namespace_update(name, found.metadata.labels):
             self._tell_constraints(at_once=True)
         if default_of(before) != default_of(found):
-            self._tell_classes(namespace=name)
+            self._told.classes((), name)
 
     def on_namespace_delete(self, name: str) -> None:
         """A namespace is gone."""
@@ -359,27 +331,21 @@ class ClusterMirror:
         if self.constraints.on_namespace_update(name, None):
             self._tell_constraints(at_once=True)
 
-    def _tell_classes(self, names: Sequence[str] = (), namespace: str = "") -> None:
-        for one in self._followers:
-            one.classes(names, namespace)
-
     # -- budgets -------------------------------------------------------------------------------------------------
 
     def on_budget_update(self, found: PodDisruptionBudget) -> None:
         """A PodDisruptionBudget, new or changed."""
         namespace = found.metadata.namespace
         others = self.budgets.see(found)
-        for one in self._followers:
-            one.budget(f"{namespace}/{found.metadata.name}", self.budgets.left(found))
-            if others:
-                one.budgets_cover(namespace)
+        self._told.budget(f"{namespace}/{found.metadata.name}", self.budgets.left(found))
+        if others:
+            self._told.budgets_cover(namespace)
 
     def on_budget_delete(self, namespace: str, name: str) -> None:
         """A PodDisruptionBudget is gone."""
         self.budgets.drop(namespace, name)
-        for one in self._followers:
-            one.budgets_cover(namespace)
-            one.budget_gone(f"{namespace}/{name}")
+        self._told.budgets_cover(namespace)
+        self._told.budget_gone(f"{namespace}/{name}")
 
 
 def _is_owned(record: PodRecord, uid: str) -> bool:

@@ -11,14 +11,10 @@ from functools import cache
 
 import msgspec
 
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.mirror.device_reservations import DevicesInUse
-from slacktide.kube.mirror.extended_resources import NOTHING
-from slacktide.kube.resources.devices import DeviceClass, ResourceClaim
+from slacktide.kube.mirror.device_reservations import NOTHING, DevicesInUse
+from slacktide.kube.resources.objects import DeviceClass, Metadata, ResourceClaim
 from slacktide.kube.translate.devices.allocation import CannotAllocate, Effort, allocate, how_many
-from slacktide.kube.translate.devices.claims import Wish, wish_of
-from slacktide.kube.translate.devices.extended import ExtendedAsk
-from slacktide.kube.translate.devices.pod_claims import MOST_CONSUMERS
+from slacktide.kube.translate.devices.claims import MOST_CONSUMERS, ExtendedAsk, Wish, wish_of
 from slacktide.kube.translate.devices.pools import NodeDevices
 from slacktide.kube.translate.pod_terms import EVEN
 from slacktide.model.constraint import Constraint, Term

@@ -16,24 +16,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from slacktide.kube.mirror.changes import Changes
-from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, Planned, Reservation
+from slacktide.kube.indexes import take_out
+from slacktide.kube.mirror.barrier import Changes
+from slacktide.kube.mirror.device_reservations import DevicesInUse, Extended, ExtendedResources, Planned, Reservation
 from slacktide.kube.mirror.device_sorts import Key, Sorts
-from slacktide.kube.mirror.extended_resources import ExtendedResources
 from slacktide.kube.mirror.pod_record import PodRecord
-from slacktide.kube.resources.devices import DeviceClass, DeviceTaintRule, ResourceClaim, ResourceSlice
-from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, devices_of
-from slacktide.kube.translate.devices.claims import wish_of
-from slacktide.kube.translate.devices.pod_claims import (
-    NO_CLAIMS,
-    ClaimNeeds,
-    claims_of,
-    names_of,
-    usable_from,
-)
+from slacktide.kube.resources.objects import DeviceClass, DeviceTaintRule, Pod, ResourceClaim, ResourceSlice
+from slacktide.kube.translate.devices.allocation import CannotAllocate, allocate, allocation, devices_of
+from slacktide.kube.translate.devices.claims import NO_CLAIMS, ClaimNeeds, claims_of, names_of, usable_from, wish_of
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Pools
-from slacktide.kube.translate.devices.results import allocation
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.kube.translate.pod_groups import membership
 from slacktide.kube.translate.selectors import NODE_NAME
@@ -54,7 +45,7 @@ class DeviceMirror:
     def __init__(
         self,
         pods: Mapping[str, PodRecord],
-        followers: list[Changes],
+        followers: Changes,
         look_again: Callable[[PodRecord], None],
         view_node: Callable[[str], None],
     ) -> None:
@@ -97,10 +88,7 @@ class DeviceMirror:
     def pod_is_gone(self, pod: Pod) -> None:
         """A pod is no more."""
         for key in names_of(pod):
-            users = self._claimants.get(key, {})
-            users.pop(pod.metadata.uid, None)
-            if not users:
-                self._claimants.pop(key, None)
+            take_out(self._claimants, key, pod.metadata.uid)
         self.leave(pod.metadata.uid)
         self._tell_sharers(pod, names_of(pod))
         self.extended.on_pod_delete(pod.metadata.uid)
@@ -115,8 +103,7 @@ class DeviceMirror:
             self._sorts.leave(uid)
             record = self._pods.get(uid)
             if record is not None and record.pod.spec.node_name:
-                for one in self._followers:
-                    one.constraints([uid])  # on a node it asks for devices no more: its claims have them
+                self._followers.constraints([uid])  # on a node it asks for devices no more: its claims have them
 
     def needs(self, pod: Pod) -> ClaimNeeds:
         """What a waiting pod's claims ask for as of now; what is wrong makes it wait, with the reason."""
@@ -331,11 +318,11 @@ class DeviceMirror:
         """A ResourceClaim, new or changed; an earlier version than the one that is known is passed over."""
         key = found.metadata.namespace, found.metadata.name
         known = self.claims.get(key)
-        if known is not None and known.metadata.uid == found.metadata.uid and _version(found) < _version(known):
-            return
         changed: set[DeviceId] = set()
         if known is not None and known.metadata.uid != found.metadata.uid:
             changed |= self.in_use.let_go(known.metadata.uid)
+        elif known is not None and found.metadata.version < known.metadata.version:
+            return
         self.claims[key] = found
         self.extended.on_claim_update(found)
         changed |= self.in_use.hold(found)
@@ -405,8 +392,3 @@ class DeviceMirror:
             self.unknown = reason
             for uid in tuple(self._asks):
                 self._look_again(self._pods[uid])
-
-
-def _version(claim: ResourceClaim) -> int:
-    # Of one object they may be compared, as its watch delivers them in order.
-    return int(claim.metadata.resource_version or 0)

@@ -1,38 +1,33 @@
-"""The watches that keep the mirror: what is watched, in which order, and whether it can be relied on."""
+"""The watches that keep the mirror: what is watched, in which order, and whether it can be relied on; and whether the
+API server has the custom resources without which nothing can be promised, and no ledger be kept."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-from slacktide.kube.client.gate import Gate
-from slacktide.kube.client.http import Connection
-from slacktide.kube.client.kinds import Identity, Kind, Malformed
-from slacktide.kube.client.metadata import LabelSelector
+from slacktide.kube.client.http import FORBIDDEN, NOT_FOUND, ApiError, Connection, KubeError, Unreachable
 from slacktide.kube.client.reflector import WATCH_SECONDS, Handler, Reflector
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.mirror.barrier import ObjectHandler, reference
 from slacktide.kube.mirror.cluster import ClusterMirror
-from slacktide.kube.mirror.lightening import Lightening
-from slacktide.kube.mirror.pod_groups import SOURCES
+from slacktide.kube.mirror.pod_record import Lightening
 from slacktide.kube.resources import objects
-from slacktide.kube.resources.node_latency import NODE_LATENCY
-from slacktide.kube.resources.objects import (
-    DEVICE_CLASS,
-    DEVICE_TAINT_RULE,
-    RESOURCE_CLAIM,
-    RESOURCE_SLICE,
+from slacktide.kube.resources.objects import AVAILABILITY, SERVICE_CLASS, Identity, Kind, LabelSelector, Malformed, Pod
+from slacktide.kube.resources.workloads import (
     CronJob,
     DaemonSet,
     Deployment,
     Job,
-    Pod,
     ReplicaSet,
-    StatefulSet,
+    Replicated,
+    ReplicationController,
 )
 from slacktide.kube.translate.owners import cannot_make, is_finished, suspended
+from slacktide.kube.translate.pod_groups import SOURCES
 
 LOG = logging.getLogger(__name__)
 
@@ -99,16 +94,27 @@ class PodHandler(ObjectHandler[Pod]):
             self._mirror.on_malformed_pod_update(problem)
 
 
+Row = tuple[Kind[Any], Callable[[Any], None], Callable[[Identity], None]]
+"""A kind, who sees an object of it, new or changed, and who hears that one is gone."""
+
+
+def _handled(mirror: ClusterMirror, rows: Iterable[Row]) -> list[tuple[Kind[Any], Handler[Any]]]:
+    return [(kind, ObjectHandler(kind, mirror.barrier, see, drop)) for kind, see, drop in rows]
+
+
+def _named(drop: Callable[[str], None]) -> Callable[[Identity], None]:
+    return lambda one: drop(one.name)
+
+
+def _placed(drop: Callable[[str, str], None]) -> Callable[[Identity], None]:
+    return lambda one: drop(one.namespace, one.name)
+
+
 def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
     """What to watch, and who is told; pods come last, so that a first list of them finds what they depend on."""
 
-    def watched(
-        kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
-    ) -> tuple[Kind[Any], Handler[Any]]:
-        return kind, ObjectHandler(kind, mirror.barrier, see, drop)
-
-    def replicas(found: Deployment | ReplicaSet | StatefulSet) -> None:
-        wanted, fails = found.spec.replicas, not isinstance(found, StatefulSet) and cannot_make(found)
+    def replicas(found: Replicated) -> None:
+        wanted, fails = found.spec.replicas, isinstance(found, Deployment | ReplicaSet) and cannot_make(found)
         kind, wanted = type(found).__name__, 1 if wanted is None else wanted
         if mirror.default_spread.used and not isinstance(found, Deployment):
             mirror.see_selector(found.metadata.uid, found.spec.selector)
@@ -128,83 +134,60 @@ def subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]
         wanted, template = found.status.desired_number_scheduled, found.spec.template
         mirror.on_controller_update(found, "apps/v1", "DaemonSet", wanted, template=template)
 
-    def controller_gone(identity: Identity) -> None:
+    def gone(identity: Identity) -> None:
         mirror.on_controller_delete(identity.uid)
 
-    volumes = mirror.volumes
-    spread = [
-        watched(
-            objects.SERVICE, mirror.on_service_update, lambda one: mirror.on_service_delete(one.namespace, one.name)
-        ),
-        watched(
-            objects.REPLICATION_CONTROLLER,
-            lambda one: mirror.see_selector(one.metadata.uid, LabelSelector(one.spec.selector)),
-            lambda one: mirror.default_spread.on_controller_delete(one.uid),
-        ),
+    def selects(found: ReplicationController) -> None:
+        mirror.see_selector(found.metadata.uid, LabelSelector(found.spec.selector))
+
+    volumes, spread = mirror.volumes, mirror.default_spread
+    found: list[Row] = []
+    if spread.used:
+        found.append((objects.SERVICE, mirror.on_service_update, _placed(mirror.on_service_delete)))
+        found.append((objects.REPLICATION_CONTROLLER, selects, lambda one: spread.on_controller_delete(one.uid)))
+    if mirror.counts_daemon_sets:
+        found.append((objects.DAEMON_SET, daemon_set, gone))
+    found += [
+        (objects.NAMESPACE, mirror.on_namespace_update, _named(mirror.on_namespace_delete)),
+        (objects.SERVICE_CLASS, mirror.on_class_update, _named(mirror.on_class_delete)),
+        (objects.NODE, mirror.on_node_update, _named(mirror.on_node_delete)),
+        (objects.POD_DISRUPTION_BUDGET, mirror.on_budget_update, _placed(mirror.on_budget_delete)),
+        (objects.DEPLOYMENT, replicas, gone),
+        (objects.REPLICA_SET, replicas, gone),
+        (objects.STATEFUL_SET, replicas, gone),
+        (objects.JOB, job, gone),
+        (objects.CRON_JOB, cron_job, gone),
+        (objects.PERSISTENT_VOLUME, volumes.on_volume_update, _named(volumes.on_volume_delete)),
+        (objects.PERSISTENT_VOLUME_CLAIM, volumes.on_claim_update, _placed(volumes.on_claim_delete)),
+        (objects.STORAGE_CLASS, volumes.on_class_update, _named(volumes.storage.on_class_delete)),
+        (objects.CSI_DRIVER, volumes.on_driver_update, _named(volumes.on_driver_delete)),
+        (objects.CSI_STORAGE_CAPACITY, volumes.on_capacity_update, _placed(volumes.on_capacity_delete)),
+        (objects.CSI_NODE, volumes.on_csi_node_update, _named(volumes.on_csi_node_delete)),
+        (objects.VOLUME_ATTACHMENT, volumes.on_attachment_update, _named(volumes.on_attachment_delete)),
     ]
-    return [
-        *(spread if mirror.default_spread.used else []),
-        *([watched(objects.DAEMON_SET, daemon_set, controller_gone)] if mirror.counts_daemon_sets else []),
-        watched(objects.NAMESPACE, mirror.on_namespace_update, lambda one: mirror.on_namespace_delete(one.name)),
-        watched(objects.SERVICE_CLASS, mirror.on_class_update, lambda one: mirror.on_class_delete(one.name)),
-        watched(objects.NODE, mirror.on_node_update, lambda one: mirror.on_node_delete(one.name)),
-        watched(
-            objects.POD_DISRUPTION_BUDGET,
-            mirror.on_budget_update,
-            lambda one: mirror.on_budget_delete(one.namespace, one.name),
-        ),
-        watched(objects.DEPLOYMENT, replicas, controller_gone),
-        watched(objects.REPLICA_SET, replicas, controller_gone),
-        watched(objects.STATEFUL_SET, replicas, controller_gone),
-        watched(objects.JOB, job, controller_gone),
-        watched(objects.CRON_JOB, cron_job, controller_gone),
-        watched(objects.PERSISTENT_VOLUME, volumes.on_volume_update, lambda one: volumes.on_volume_delete(one.name)),
-        watched(
-            objects.PERSISTENT_VOLUME_CLAIM,
-            volumes.on_claim_update,
-            lambda one: volumes.on_claim_delete(one.namespace, one.name),
-        ),
-        watched(objects.STORAGE_CLASS, volumes.on_class_update, lambda one: volumes.storage.on_class_delete(one.name)),
-        watched(objects.CSI_DRIVER, volumes.on_driver_update, lambda one: volumes.on_driver_delete(one.name)),
-        watched(
-            objects.CSI_STORAGE_CAPACITY,
-            volumes.on_capacity_update,
-            lambda one: volumes.on_capacity_delete(one.namespace, one.name),
-        ),
-        watched(objects.CSI_NODE, volumes.on_csi_node_update, lambda one: volumes.on_csi_node_delete(one.name)),
-        watched(
-            objects.VOLUME_ATTACHMENT, volumes.on_attachment_update, lambda one: volumes.on_attachment_delete(one.name)
-        ),
-        (objects.POD, PodHandler(mirror)),
-    ]
+    return [*_handled(mirror, found), (objects.POD, PodHandler(mirror))]
 
 
 def device_subscriptions(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
     """What to watch of dynamic resources, and who is told; claims come last, so that they find what they ask for."""
     devices = mirror.devices
-
-    def watched(
-        kind: Kind[Any], see: Callable[[Any], None], drop: Callable[[Identity], None]
-    ) -> tuple[Kind[Any], Handler[Any]]:
-        return kind, ObjectHandler(kind, mirror.barrier, see, drop)
-
-    return [
-        watched(DEVICE_CLASS, devices.on_class_update, lambda one: devices.on_class_delete(one.name)),
-        watched(RESOURCE_SLICE, devices.on_slice_update, lambda one: devices.on_slice_delete(one.name)),
-        watched(RESOURCE_CLAIM, devices.on_claim_update, lambda one: devices.on_claim_delete(one.namespace, one.name)),
-    ]
+    return _handled(mirror, [
+        (objects.DEVICE_CLASS, devices.on_class_update, _named(devices.on_class_delete)),
+        (objects.RESOURCE_SLICE, devices.on_slice_update, _named(devices.on_slice_delete)),
+        (objects.RESOURCE_CLAIM, devices.on_claim_update, _placed(devices.on_claim_delete)),
+    ])  # fmt: skip
 
 
-def _taint_rules(connection: Connection, mirror: ClusterMirror, gate: Gate, seconds: float) -> Reflector[Any]:
-    """Few API servers have them: they are not served unless somebody asks for it."""
-    devices = mirror.devices
-    handler = ObjectHandler(
-        DEVICE_TAINT_RULE,
-        mirror.barrier,
-        devices.on_taint_rule_update,
-        lambda one: devices.on_taint_rule_delete(one.name),
-    )
-    return Reflector(connection, DEVICE_TAINT_RULE, handler, gate=gate, watch_seconds=seconds, absent=lambda: None)
+def _further(mirror: ClusterMirror) -> list[tuple[Kind[Any], Handler[Any]]]:
+    """Windows and quotas, without which, as in a dry run on a cluster that has no such resources, nothing is declared,
+    or bounded; rules that taint devices, which few API servers serve; round-trip times."""
+    devices, network = mirror.devices, mirror.network
+    return _handled(mirror, [
+        (objects.MAINTENANCE_WINDOW, mirror.maintenance.see, _named(mirror.maintenance.drop)),
+        (objects.PROMISE_QUOTA, mirror.on_quota_update, _placed(mirror.on_quota_delete)),
+        (objects.DEVICE_TAINT_RULE, devices.on_taint_rule_update, _named(devices.on_taint_rule_delete)),
+        (objects.NODE_LATENCY, network.on_row_update, network.on_row_delete),
+    ])  # fmt: skip
 
 
 def _lightening() -> Callable[[Pod], Pod]:
@@ -229,41 +212,26 @@ class Watches:
         self._storage_changed, self._storage = mirror.volumes.storage_changed, mirror.storage
         self._dead: tuple[str, ...] = ()
 
-        def reflector(kind: Kind[Any], handler: Handler[Any]) -> Reflector[Any]:
+        def reflector(
+            kind: Kind[Any], handler: Handler[Any], absent: Callable[[], None] | None = None
+        ) -> Reflector[Any]:
             lighten = _lightening() if kind is objects.POD else None
-            return Reflector(connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten)
+            return Reflector(
+                connection, kind, handler, gate=self.gate, watch_seconds=seconds, lighten=lighten, absent=absent
+            )
 
         self.reflectors = [reflector(kind, handler) for kind, handler in subscriptions(mirror)]
-        # Without them, as in a dry run on a cluster that has no such resources, nothing is declared, or bounded.
-        barrier, maintenance = mirror.barrier, mirror.maintenance
-        quotas = ObjectHandler(
-            objects.PROMISE_QUOTA,
-            barrier,
-            mirror.on_quota_update,
-            lambda one: mirror.on_quota_delete(one.namespace, one.name),
+        self._windows, self._quotas, self._taint_rules, latencies = (
+            reflector(kind, handler, (lambda: None) if kind is objects.DEVICE_TAINT_RULE else None)
+            for kind, handler in _further(mirror)
         )
-        self._quotas = reflector(objects.PROMISE_QUOTA, quotas)
-        windows = ObjectHandler(
-            objects.MAINTENANCE_WINDOW, barrier, maintenance.see, lambda one: maintenance.drop(one.name)
-        )
-        self._windows = reflector(objects.MAINTENANCE_WINDOW, windows)
+        self._latencies = [latencies] if mirror.network.watches else []  # a score asks for round-trip times
         self._device_mirror = mirror.devices
         self._devices = [reflector(kind, handler) for kind, handler in device_subscriptions(mirror)]
-        self._taint_rules = _taint_rules(connection, mirror, self.gate, seconds)
-        groups = mirror.pod_groups
         self._groups = [
-            Reflector(
-                *(connection, kind, GroupHandler(mirror, source)),
-                gate=self.gate,
-                watch_seconds=seconds,
-                absent=partial(groups.absent, source),
-            )
+            reflector(kind, GroupHandler(mirror, source), partial(mirror.pod_groups.absent, source))
             for source, kind in SOURCES.items()
         ]
-        self._latencies: list[Reflector[Any]] = []
-        if mirror.network.watches:  # a score asks for round-trip times
-            handler = ObjectHandler(NODE_LATENCY, barrier, mirror.network.on_row_update, mirror.network.on_row_delete)
-            self._latencies.append(reflector(NODE_LATENCY, handler))
 
     def leave_out(self, kind: Kind[Any]) -> None:
         """Do not watch a kind; before anything runs."""
@@ -379,3 +347,88 @@ def _unlisted(one: Reflector[Any]) -> str:
 
 def _obituary(one: Reflector[Any]) -> str:
     return f"the watch of {one.kind.plural} has stopped: {one.last_error or f'nothing received for {one.age():.0f} s'}"
+
+
+NEEDED: dict[Kind[Any], str] = {SERVICE_CLASS: "00-serviceclasses.yaml", AVAILABILITY: "01-availabilities.yaml"}
+"""By kind the manifest that defines it, in ``src/slacktide/kube/manifests``."""
+POLICIES = ("class", "quota", "annotations", "default-class")
+"""Admission policies of ``30-admission.yaml``, each with a binding of its name, by their names behind the release's."""
+LOOKS_PASSED_OVER = 120
+"""After the account was not allowed to look at them: about an hour, as an API server that begins allows nobody."""
+ADMISSION = "/apis/admissionregistration.k8s.io/v1"
+LOOK_AGAIN_SECONDS, MISSING_SECONDS = 30.0, 1.0
+"""Between two looks: while all is there, and while something is missing."""
+
+
+async def installed(connection: Connection) -> None:
+    """Raises :class:`KubeError` saying what is to be applied, where something is missing."""
+    if missing := await Installation(connection).look():
+        raise KubeError(missing)
+
+
+class Installation:
+    """Looks now and then; ``missing`` says what is to be applied, and is empty while nothing is.
+
+    ``policies_missing`` counts admission policies and bindings of ``release`` that are not there: ``None`` where nobody
+    knows, as where the account may not look, which it may where the chart has them.
+    """
+
+    def __init__(self, connection: Connection, release: str = "") -> None:
+        self.missing = ""
+        self.policies_missing: int | None = None
+        self._release = release
+        self._passes_over = 0
+        self._connection = connection
+
+    async def run(self) -> None:
+        """Looks until cancelled; what is missing is told when it begins to be."""
+        while True:
+            found = await self.look()
+            if found and not self.missing:
+                LOG.error("%s", found)
+            elif self.missing and not found:
+                LOG.info("the custom resource definitions are installed now")
+            self.missing = found
+            if self._release and not found:
+                await self.look_for_policies()
+            await asyncio.sleep(MISSING_SECONDS if found else LOOK_AGAIN_SECONDS)
+
+    async def look(self) -> str:
+        """What is missing now, and what to do; nothing where the API server does not say so."""
+        gone = [kind for kind in NEEDED if await self._is_missing(kind.path())]
+        if not gone:
+            return ""
+        names = " and no ".join(f"{kind.plural}.{kind.api_version.partition('/')[0]}" for kind in gone)
+        files = ", ".join(NEEDED[kind] for kind in gone)
+        return (
+            f"the API server has no {names}: nothing is placed until they are there; "
+            f"kubectl apply -f src/slacktide/kube/manifests ({files})"
+        )
+
+    async def look_for_policies(self) -> None:
+        """Counts the admission policies that are missing; where that is not allowed, not again for a while."""
+        if self._passes_over:
+            self._passes_over -= 1
+            return
+        missing = 0
+        for name in POLICIES:
+            for plural in ("validatingadmissionpolicies", "validatingadmissionpolicybindings"):
+                try:
+                    await self._connection.get(f"{ADMISSION}/{plural}/{self._release}-{name}")
+                except ApiError as error:
+                    if error.status == FORBIDDEN:
+                        self.policies_missing, self._passes_over = None, LOOKS_PASSED_OVER
+                        return
+                    missing += error.status == NOT_FOUND
+                except Unreachable:
+                    return
+        self.policies_missing = missing
+
+    async def _is_missing(self, path: str) -> bool:
+        try:
+            await self._connection.get(path, query={"limit": "1"})
+        except ApiError as error:
+            return error.status == NOT_FOUND
+        except Unreachable:
+            return False  # the watches tell of that
+        return False

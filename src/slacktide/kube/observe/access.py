@@ -1,6 +1,6 @@
 """Who may ask a running scheduler: whoever the API server knows and lets, as kube-scheduler's own pages have it.
 
-A request shows a client certificate (:mod:`.client_certificates`) or a bearer token. A TokenReview tells whose a
+A request shows a client certificate (:mod:`.certificates`) or a bearer token. A TokenReview tells whose a
 token is, a SubjectAccessReview whether that user may use the verb on the path (a ``nonResourceURL`` of RBAC). Both
 answers are remembered for :data:`ANSWER_SECONDS`, as there, so that a right that is taken away ends after twice that at
 the latest. Where the API server cannot be asked nobody is let in.
@@ -14,15 +14,13 @@ import logging
 import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import hdrs, web
 
 from slacktide.dashboard.hub import MAY_STILL
-from slacktide.kube.client.http import Connection, KubeError
-from slacktide.kube.client.status_codes import FORBIDDEN, SERVER_ERROR, TOO_MANY, UNAUTHORIZED
+from slacktide.kube.client.http import FORBIDDEN, SERVER_ERROR, TOO_MANY, UNAUTHORIZED, Connection, KubeError
 from slacktide.kube.observe.http_site import Route
 
 LOG = logging.getLogger(__name__)
@@ -60,15 +58,10 @@ class _TokenStatus(msgspec.Struct):
 
 class _AccessStatus(msgspec.Struct):
     allowed: bool = False
-    reason: str = ""
 
 
-class _TokenAnswer(msgspec.Struct):
-    status: _TokenStatus
-
-
-class _AccessAnswer(msgspec.Struct):
-    status: _AccessStatus
+class _Answer(msgspec.Struct, Generic[V]):
+    status: V
 
 
 class Verdict(NamedTuple):
@@ -101,11 +94,6 @@ class Remembered(Generic[K, V]):
             self._answers.popitem(last=False)
 
 
-def nobodys(_request: web.Request) -> User | None:
-    """Where no certificates are taken."""
-    return None
-
-
 class Reviews:
     """Asks the API server by ``connection``, whose account needs the rights of ``system:auth-delegator``.
 
@@ -116,7 +104,7 @@ class Reviews:
         self,
         connection: Connection,
         clock: Callable[[], float] = time.monotonic,
-        certified: Callable[[web.Request], User | None] = nobodys,
+        certified: Callable[[web.Request], User | None] = lambda _request: None,
     ) -> None:
         self._connection, self._certified = connection, certified
         self._users: Remembered[bytes, User | Verdict] = Remembered(ANSWER_SECONDS, clock)
@@ -129,17 +117,17 @@ class Reviews:
         """``route`` for those only who may."""
 
         async def guarded(request: web.Request) -> web.StreamResponse:
+            async def may_still() -> bool:
+                return (await self._asked(request)).status == 0
+
             verdict = await self._asked(request)
             if verdict.status == 0:
-                MAY_STILL.set(partial(self._may_still, request))
+                MAY_STILL.set(may_still)
                 return await route(request)
             headers = {hdrs.WWW_AUTHENTICATE: "Bearer"} if verdict.status == UNAUTHORIZED else None
             return web.json_response({"error": verdict.reason}, status=verdict.status, headers=headers)
 
         return guarded
-
-    async def _may_still(self, request: web.Request) -> bool:
-        return (await self._asked(request)).status == 0
 
     async def _asked(self, request: web.Request) -> Verdict:
         authorization = request.headers.get(hdrs.AUTHORIZATION, "")
@@ -167,7 +155,7 @@ class Reviews:
 
         async def ask() -> User | Verdict:
             review = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}}
-            status = msgspec.json.decode(await self._ask(TOKEN_REVIEWS, review), type=_TokenAnswer).status
+            status = msgspec.json.decode(await self._ask(TOKEN_REVIEWS, review), type=_Answer[_TokenStatus]).status
             if not status.authenticated or status.user.username in ("", ANONYMOUS):
                 return Verdict(UNAUTHORIZED, f"the API server does not know this token {status.error}".rstrip())
             return status.user
@@ -180,7 +168,7 @@ class Reviews:
         async def ask() -> Verdict:
             spec = who | {"nonResourceAttributes": {"path": path, "verb": verb}}
             review = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-            status = msgspec.json.decode(await self._ask(ACCESS_REVIEWS, review), type=_AccessAnswer).status
+            status = msgspec.json.decode(await self._ask(ACCESS_REVIEWS, review), type=_Answer[_AccessStatus]).status
             if status.allowed:
                 return LET_IN
             needed = f"a ClusterRole with nonResourceURLs [{path}] and verbs [{verb}]"

@@ -7,7 +7,6 @@ import contextlib
 import logging
 from collections.abc import Mapping
 from ipaddress import ip_address
-from types import TracebackType
 from typing import Protocol, Self
 
 from aiohttp import web
@@ -19,13 +18,10 @@ from slacktide.dashboard.pages import page_routes
 from slacktide.engine.core.operations import Decided, Journal, Operation
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError
-from slacktide.kube.client.http import Connection
-from slacktide.kube.client.status_codes import BAD_REQUEST, NOT_FOUND, UNAVAILABLE
+from slacktide.kube.client.http import BAD_REQUEST, NOT_FOUND, UNAVAILABLE, Connection
 from slacktide.kube.observe.access import Reviews
-from slacktide.kube.observe.certificates import Certificate
-from slacktide.kube.observe.client_certificates import ClusterAuthorities
-from slacktide.kube.observe.dashboard import WatchedScheduler
-from slacktide.kube.observe.explain import PodHistory, PodStory, text_of
+from slacktide.kube.observe.certificates import Certificate, ClusterAuthorities
+from slacktide.kube.observe.dashboard import PodHistory, WatchedScheduler, text_of
 from slacktide.kube.observe.http_site import Route, Site, address_of, livez, metrics_page, near
 from slacktide.kube.observe.metrics import LoopLag, Meter
 from slacktide.kube.observe.scrape import Collector
@@ -94,12 +90,10 @@ class Server(Site):
             self._reads = asyncio.create_task(self._authorities.run())
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *raised: object) -> None:
         if self._reads is not None:
             self._reads.cancel()
-        await super().__aexit__(kind, error, trace)
+        await super().__aexit__(*raised)
 
     async def _readyz(self, request: web.Request) -> web.Response:  # noqa: ARG002
         if missing := self.served.missing:
@@ -134,10 +128,9 @@ class SchedulerPages:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._stories: PodStory | None = None
         self.meter = Meter(lambda: scheduler.engine)
         self.memory = PodHistory(self._name_of)
-        self.watched = WatchedScheduler(scheduler)
+        self.watched = WatchedScheduler(scheduler, self.memory)
         self.loop_lag = LoopLag()
         self.certificate: Certificate | None = None
         """What the server of these pages shows, once there is one."""
@@ -184,20 +177,14 @@ class SchedulerPages:
         name, namespace = request.query.get("name", ""), request.query.get("namespace", "default")
         if not name:
             return web.json_response({"error": "name: found nothing, expected a pod's name"}, status=BAD_REQUEST)
-        scheduler = self._scheduler
-        if scheduler.session is None:
+        session, story = self._scheduler.session, self.watched.story
+        if session is None or story is None:
             return web.json_response({"error": self.watched.absent()}, status=UNAVAILABLE)
-        await scheduler.session.gate.passed()  # why somebody waits is worked out from the tables of the pass
-        if self._stories is None:
-            self._stories = PodStory(scheduler.session.feed, self.memory, scheduler.clock, self._waits_for)
-        found = self._stories.document(namespace, name)
+        await session.gate.passed()  # why somebody waits is worked out from the tables of the pass
+        found = story.document(namespace, name)
         if found is None:
             return web.json_response({"error": f"pod {namespace}/{name} not found"}, status=NOT_FOUND)
         return web.json_response({**found, "text": text_of(found)})
-
-    def _waits_for(self, uid: str) -> tuple[str, int] | None:
-        found = self._scheduler.nominations.get(uid)
-        return None if found is None else (found.decision.host, len(found.outstanding))
 
 
 def told_to(*journals: Journal) -> Journal:

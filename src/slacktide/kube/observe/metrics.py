@@ -119,7 +119,7 @@ class Meter:
         self._began = 0.0
         self._heard: dict[type[Operation], Callable[..., None]] = {
             OPERATIONS[name]: getattr(self, f"_{name}")
-            for name in ("arrive", "wake", "sleep", "run", "decided", "bound", "refused", "ready", "gone",
+            for name in ("arrive", "wake", "sleep", "run", "bound", "refused", "ready", "gone",
                          "bound_elsewhere", "controller_gone")
         }  # fmt: skip
 
@@ -155,11 +155,6 @@ class Meter:
     def _run(self, _now: float) -> None:
         self._passes += 1
         self._began = self.clock()
-
-    def _decided(self, outcome: Outcome) -> None:
-        self.passed(outcome)
-        for decision in outcome.decisions:
-            self.decided(decision)
 
     def passed(self, outcome: Outcome) -> None:
         """Hear of the end of a pass; :meth:`decided` is to hear of each decision before anything else happens."""

@@ -12,10 +12,10 @@ from prometheus_client.core import Metric
 from prometheus_client.registry import Collector as Base
 
 from slacktide.engine.ledger.overview import Overview, joined, overview
-from slacktide.kube.observe.availability_metrics import OVERLOADED, availability, planned
+from slacktide.kube.feed.fed_pod import QUEUES
+from slacktide.kube.observe.availability_metrics import OVERLOADED, availability, by_class, by_workload, planned
 from slacktide.kube.observe.families import Families
 from slacktide.kube.observe.metrics import Meter
-from slacktide.kube.observe.workload_metrics import by_class, by_workload
 from slacktide.model.service_class import class_name
 
 if TYPE_CHECKING:
@@ -194,7 +194,9 @@ class Collector(Base):
     def _like_kube_scheduler(self) -> Iterator[Metric]:
         meter, profile = self.meter, self.scheduler.config.kube.scheduler_name
         engine = self.scheduler.engine
-        yield PENDING_PODS.of({(queue,): count for queue, count in self.scheduler.queues().items()})
+        session = self.scheduler.session
+        queues = dict.fromkeys(QUEUES, 0) if session is None else session.queues()
+        yield PENDING_PODS.of({(queue,): count for queue, count in queues.items()})
         pods = 0 if engine is None else len(engine.pods) + len(engine.others)
         nodes = 0 if engine is None else sum(map(self.scheduler.mirror.is_ours, engine.hosts))
         yield CACHE_SIZE.of({("nodes",): nodes, ("pods",): pods, ("assumed_pods",): len(meter.in_flight)})
@@ -223,10 +225,11 @@ class Collector(Base):
         scheduler, ledgers, recorder = self.scheduler, self.scheduler.ledgers, self.scheduler.recorder
         watches = scheduler.watches.by_name()
         yield LEADER.of({(): scheduler.leading()})
-        yield LEDGER_PENDING.of({(): scheduler.ledgers_pending})
+        session = scheduler.session
+        yield LEDGER_PENDING.of({(): 0 if session is None else session.ledger.pending})
         yield LEDGER_WRITES.of({("written",): ledgers.written, ("failed",): ledgers.failed})
-        yield LEFT_ALONE.of({(): scheduler.ledgers_left_alone})
-        yield WITHOUT_CLASS.of({(): scheduler.without_class})
+        yield LEFT_ALONE.of({(): 0 if session is None else len(session.feed.controllers.left_alone)})
+        yield WITHOUT_CLASS.of({(): 0 if session is None else session.without_class()})
         barrier = scheduler.mirror.barrier
         yield SET_ASIDE.of(dict(barrier.counts))
         yield ASIDE.of({(): len(barrier.aside)})

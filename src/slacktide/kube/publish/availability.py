@@ -16,19 +16,15 @@ from slacktide.engine.core.disruptions import suffered
 from slacktide.engine.core.types import Suffered
 from slacktide.engine.ledger.overview import STATES, Overview
 from slacktide.engine.ledger.slo_status import SloStatus, slo_status
-from slacktide.kube.client.http import APPLY_PATCH, ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import Malformed, encode
-from slacktide.kube.client.metadata import Reference
-from slacktide.kube.client.pages import pages
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.rights import lacks_right
-from slacktide.kube.client.status_codes import FORBIDDEN, NOT_FOUND, PERMANENT
+from slacktide.kube.client.http import APPLY_PATCH, FORBIDDEN, NOT_FOUND, PERMANENT, ApiError, Connection, Unreachable
+from slacktide.kube.client.pacing import Limiter, lacks_right
+from slacktide.kube.client.reflector import pages
 from slacktide.kube.feed.takeover import by_owner
 from slacktide.kube.publish import write_plan
-from slacktide.kube.publish.availability_document import document
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
+from slacktide.kube.publish.state_events import document
 from slacktide.kube.publish.write_plan import WritePlan
-from slacktide.kube.resources.objects import AVAILABILITY, Availability
+from slacktide.kube.resources.objects import AVAILABILITY, Availability, Malformed, Reference, encode
 from slacktide.kube.translate.owners import Target
 
 LOG = logging.getLogger(__name__)
@@ -61,7 +57,7 @@ class LedgerCounts:
     failed: int = 0
 
 
-class LedgerWriter:
+class LedgerWriter(SessionPart):
     """Writes what changed, in the background; ``changed`` only notes it down.
 
     A controller's first ledger waits a moment, and longer while ``busy`` (so many bindings and evictions wait for their
@@ -72,13 +68,7 @@ class LedgerWriter:
     def __init__(
         self, session: SessionContext, counts: LedgerCounts, busy: Callable[[], int], latest: Callable[[], float]
     ) -> None:
-        self._connection, self._feed, self._clock, self._leading = (
-            session.connection,
-            session.feed,
-            session.clock,
-            session.leading,
-        )
-        self._gate = session.gate
+        super().__init__(session)
         self._counts, self._busy, self._latest = counts, busy, latest
         qps = session.settings.ledger_qps
         self._limiter = Limiter(qps, max(1, int(qps)))

@@ -9,20 +9,18 @@ from contextlib import suppress
 from math import inf
 from typing import NamedTuple
 
+from slacktide.engine.explain.feasibility import rule_text
 from slacktide.engine.explain.reasons import Explainer
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH, ApiError, Unreachable
-from slacktide.kube.client.metadata import Condition, Reference
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.status_codes import SERVER_ERROR, TOO_MANY
-from slacktide.kube.client.timestamps import Instant, whole_seconds
+from slacktide.kube.client.pacing import Limiter
 from slacktide.kube.feed import fed_pod
 from slacktide.kube.feed.fed_pod import FedPod
 from slacktide.kube.feed.feed import Feed
-from slacktide.kube.publish.rule_names import named_rule
-from slacktide.kube.publish.session_context import SessionContext
+from slacktide.kube.publish.events import SessionContext, SessionPart
 from slacktide.kube.resources.bodies import encode_pod_status
-from slacktide.kube.resources.objects import POD, pod_reference
+from slacktide.kube.resources.objects import POD, Condition, Instant, Reference, pod_reference, whole_seconds
 from slacktide.kube.translate.unschedulable import FAILED, LACKS_NODE, WAITING_FOR_VOLUME
+from slacktide.model import Rule
 
 LOG = logging.getLogger(__name__)
 
@@ -68,12 +66,11 @@ class Reported(NamedTuple):
     may_at: float = inf
 
 
-class ConditionWriter:
+class ConditionWriter(SessionPart):
     """Tells reasons in the background; a decision never waits for one."""
 
     def __init__(self, session: SessionContext) -> None:
-        self._connection, self._feed, self._recorder = session.connection, session.feed, session.recorder
-        self._clock, self._leading, self._gate = session.clock, session.leading, session.gate
+        super().__init__(session)
         self._limiter = Limiter(session.settings.event_qps, 100)
         self._due: dict[str, None] = {}
         """Whose reason is to be told at once."""
@@ -205,8 +202,27 @@ class ConditionWriter:
             await self._connection.patch(path, body, STRATEGIC_MERGE_PATCH, permit=self._leading)
         except ApiError as error:
             LOG.debug("condition of %s/%s: %s", *pod.namespaced_name, error)
-            return error.status != TOO_MANY and error.status < SERVER_ERROR
+            return not error.passes
         except Unreachable as error:
             LOG.debug("condition of %s/%s: %s", *pod.namespaced_name, error)
             return False
         return True
+
+
+READ_WRITE_ONCE_POD = (
+    "node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod"
+)
+NAMED_MARKS = {
+    ("away", "port:"): "node(s) didn't have free ports for the requested pod ports",
+    ("away", "claim:"): READ_WRITE_ONCE_POD,
+    ("away", "avoids:"): "node(s) didn't satisfy existing pods anti-affinity rules",
+    ("away", "pods:"): "node(s) didn't match pod anti-affinity rules",
+    ("near", "pods:"): "node(s) didn't match pod affinity rules",
+    ("spread", "counted:"): "node(s) didn't match pod topology spread constraints",
+}
+
+
+def named_rule(rule: Rule) -> str:
+    """What kube-scheduler says where a rule about other pods fails (:mod:`.selectors` makes the marks)."""
+    head = rule.mark.partition(":")[0] + ":"
+    return NAMED_MARKS.get((rule.kind, head)) or rule_text(rule)

@@ -10,15 +10,24 @@ import asyncio
 import itertools
 import logging
 from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from slacktide.kube.client.http import ApiError, Connection, Unreachable
-from slacktide.kube.client.kinds import encode
-from slacktide.kube.client.metadata import Part, Reference
-from slacktide.kube.client.rate_limit import Limiter
-from slacktide.kube.client.status_codes import CONFLICT, FORBIDDEN, NOT_FOUND, SERVER_ERROR, TOO_MANY
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.config import KubeSettings
+from slacktide.kube.client.http import (
+    CONFLICT,
+    FORBIDDEN,
+    NOT_FOUND,
+    ApiError,
+    Connection,
+    Unreachable,
+)
+from slacktide.kube.client.pacing import Limiter
+from slacktide.kube.client.turns import Gate
 from slacktide.kube.clock import monotonic_seconds, wall_seconds
+from slacktide.kube.feed.feed import Feed
+from slacktide.kube.resources.objects import Part, Reference, encode, rfc3339
 
 LOG = logging.getLogger(__name__)
 
@@ -181,7 +190,7 @@ class EventRecorder:
                     series.written = 1  # The answer to an earlier attempt was lost; if not, a change finds nothing.
                 elif error.status == FORBIDDEN and forbidden < MOST_FORBIDDEN:
                     forbidden += 1
-                elif error.status < SERVER_ERROR and error.status != TOO_MANY:
+                elif not error.passes:
                     LOG.debug("event %s about %s: %s", series.reason, series.reference.name, error)
                     return 0
             except Unreachable as error:
@@ -223,3 +232,26 @@ class EventRecorder:
         if series.related is not None:
             event["related"] = series.related
         return event
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """A session's connection, feed and clock; ``leading`` is asked before every act, and only while ``gate`` is open
+    may the engine be told or asked about what a pass changes."""
+
+    connection: Connection
+    settings: KubeSettings
+    feed: Feed
+    recorder: EventRecorder
+    clock: Callable[[], float]
+    leading: Callable[[], bool]
+    gate: Gate
+
+
+class SessionPart:
+    """One who acts or publishes during a leader's session."""
+
+    def __init__(self, session: SessionContext) -> None:
+        self._connection, self._settings, self._feed = session.connection, session.settings, session.feed
+        self._recorder, self._clock = session.recorder, session.clock
+        self._leading, self._gate = session.leading, session.gate

@@ -6,7 +6,7 @@ there is a write a second at most. How many a second there are in all, the one w
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 
 LEAST_SECONDS = 1.0
 NEW_SECONDS, BUSY_SECONDS = 0.1, 10.0
@@ -90,18 +90,15 @@ class WritePlan:
 
     def take_new(self, now: float, patience: float, under_way: Container[str]) -> str | None:
         """The first ledger to be written now, after ``patience`` seconds, or None."""
-        for key, since in self.new.items():
-            if now - since < patience:
-                break
-            if key not in under_way:
-                self.begins(key, now)
-                return key
-        return None
+        return self._take(self.new, patience, now, under_way)
 
     def take_oldest(self, now: float, under_way: Container[str]) -> str | None:
         """The ledger with the oldest numbers, if they are old enough to be written anew, or None."""
-        for key, at in self.written_at.items():
-            if now - at < REFRESH_SECONDS:
+        return self._take(self.written_at, REFRESH_SECONDS, now, under_way)
+
+    def _take(self, since: Mapping[str, float], patience: float, now: float, under_way: Container[str]) -> str | None:
+        for key, at in since.items():
+            if now - at < patience:
                 break
             if key not in under_way:
                 self.begins(key, now)

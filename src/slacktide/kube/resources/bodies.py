@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from slacktide.kube.client.metadata import Condition, Reference
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import Condition, Reference, rfc3339
 
 BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
 """Annotation of a volume whose claim no user chose."""
@@ -40,7 +39,9 @@ def encode_eviction(
     of the same name 409, though only after 10 s, in which the API server tries again and again. With
     ``resource_version`` it answers at once, and also where the pod has changed in any way.
     """
-    options: dict[str, Any] = {"preconditions": _only(uid, resource_version)}
+    options: dict[str, Any] = {"preconditions": {"uid": uid}}
+    if resource_version:
+        options["preconditions"]["resourceVersion"] = resource_version
     if grace_seconds is not None:
         options["gracePeriodSeconds"] = grace_seconds
     if dry_run:
@@ -55,17 +56,12 @@ def encode_eviction(
     )
 
 
-def encode_deletion(uid: str, resource_version: str = "") -> bytes:
+def encode_deletion(uid: str) -> bytes:
     """Options of the deletion of the object with this UID, of a pod in its own grace period.
 
-    Another object of the same name answers 409, with ``resource_version`` another state of it as well.
+    Another object of the same name answers 409.
     """
-    return _text({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": _only(uid, resource_version)})
-
-
-def _only(uid: str, resource_version: str) -> dict[str, str]:
-    """Preconditions: the object with this UID, and where a version is given in that state."""
-    return {"uid": uid, "resourceVersion": resource_version} if resource_version else {"uid": uid}
+    return _text({"apiVersion": "v1", "kind": "DeleteOptions", "preconditions": {"uid": uid}})
 
 
 def encode_pod_status(uid: str, condition: Condition | None = None, nominated_node: str | None = None) -> bytes:

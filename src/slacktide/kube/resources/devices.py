@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from slacktide.kube.client.kinds import Kind
 from slacktide.kube.client.metadata import Metadata, NodeSelector, Part
 
 
@@ -21,8 +22,8 @@ class DeviceAttribute(Part, frozen=True):
     version: str | None = None
 
 
-class DeviceCapacity(Part, frozen=True):
-    """How much a device has of something, as a quantity."""
+class Quantity(Part, frozen=True):
+    """How much a device has of something, there is of a counter, or is taken of it, as a quantity."""
 
     value: str = ""
 
@@ -35,24 +36,18 @@ class DeviceTaint(Part, frozen=True):
     effect: str = ""
 
 
-class CounterValue(Part, frozen=True):
-    """How much there is of a counter, or is taken of it, as a quantity."""
-
-    value: str = ""
-
-
 class CounterSet(Part, frozen=True):
     """Counters that devices of a pool share, such as the memory of a GPU of which they are parts."""
 
     name: str
-    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+    counters: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
 class CounterConsumption(Part, frozen=True):
     """What a device takes of a set of counters."""
 
     counter_set: str
-    counters: dict[str, CounterValue] = msgspec.field(default_factory=dict)
+    counters: dict[str, Quantity] = msgspec.field(default_factory=dict)
 
 
 class Device(Part, frozen=True):
@@ -60,7 +55,7 @@ class Device(Part, frozen=True):
 
     name: str
     attributes: dict[str, DeviceAttribute] = msgspec.field(default_factory=dict)
-    capacity: dict[str, DeviceCapacity] = msgspec.field(default_factory=dict)
+    capacity: dict[str, Quantity] = msgspec.field(default_factory=dict)
     consumes_counters: tuple[CounterConsumption, ...] = ()
     node_name: str = ""
     node_selector: NodeSelector | None = None
@@ -260,3 +255,9 @@ class DeviceClass(Part, frozen=True):
 
     metadata: Metadata
     spec: DeviceClassSpec = DeviceClassSpec()
+
+
+DEVICE_CLASS = Kind(DeviceClass, "resource.k8s.io/v1", "deviceclasses", namespaced=False)
+DEVICE_TAINT_RULE = Kind(DeviceTaintRule, "resource.k8s.io/v1beta2", "devicetaintrules", namespaced=False)
+RESOURCE_SLICE = Kind(ResourceSlice, "resource.k8s.io/v1", "resourceslices", namespaced=False)
+RESOURCE_CLAIM = Kind(ResourceClaim, "resource.k8s.io/v1", "resourceclaims", namespaced=True)

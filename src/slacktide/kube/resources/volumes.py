@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from slacktide.kube.client.kinds import Kind
 from slacktide.kube.client.metadata import LabelSelector, Metadata, NodeSelector, Part, Reference
+from slacktide.kube.resources.pods import Resources
 
 
 class VolumeNodeAffinity(Part, frozen=True):
@@ -47,18 +49,12 @@ class PersistentVolume(Part, frozen=True):
     status: VolumePhase = VolumePhase()
 
 
-class StorageRequest(Part, frozen=True):
-    """How much a claim asks for, as quantities."""
-
-    requests: dict[str, str] = msgspec.field(default_factory=dict)
-
-
 class PersistentVolumeClaimSpec(Part, frozen=True):
     """What a claim asks for. No class (``None``) differs from the empty class: only the first gets the default one."""
 
     access_modes: tuple[str, ...] = ()
     selector: LabelSelector | None = None
-    resources: StorageRequest = StorageRequest()
+    resources: Resources = Resources()
     volume_name: str = ""
     storage_class_name: str | None = None
     volume_mode: str = ""
@@ -163,3 +159,12 @@ class VolumeAttachment(Part, frozen=True):
 
     metadata: Metadata
     spec: VolumeAttachmentSpec = VolumeAttachmentSpec()
+
+
+PERSISTENT_VOLUME = Kind(PersistentVolume, "v1", "persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIM = Kind(PersistentVolumeClaim, "v1", "persistentvolumeclaims", namespaced=True)
+STORAGE_CLASS = Kind(StorageClass, "storage.k8s.io/v1", "storageclasses", namespaced=False)
+CSI_NODE = Kind(CSINode, "storage.k8s.io/v1", "csinodes", namespaced=False)
+CSI_DRIVER = Kind(CSIDriver, "storage.k8s.io/v1", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITY = Kind(CSIStorageCapacity, "storage.k8s.io/v1", "csistoragecapacities", namespaced=True)
+VOLUME_ATTACHMENT = Kind(VolumeAttachment, "storage.k8s.io/v1", "volumeattachments", namespaced=False)

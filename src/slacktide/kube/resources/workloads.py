@@ -1,11 +1,12 @@
-"""Controllers of pods, and the cluster's rules about pods: budgets, priorities, namespaces, leases."""
+"""Controllers of pods, objects that say how many pods of a group start together (Kubernetes' own, and those of
+scheduler-plugins), and the cluster's rules about pods: budgets, priorities, namespaces, leases."""
 
 from __future__ import annotations
 
 import msgspec
 
-from slacktide.kube.client.metadata import Condition, LabelSelector, Metadata, Part
-from slacktide.kube.client.timestamps import Instant
+from slacktide.kube.client.kinds import Kind
+from slacktide.kube.client.metadata import Condition, Instant, LabelSelector, Metadata, Part
 
 
 class TemplateMetadata(Part, frozen=True):
@@ -36,39 +37,33 @@ class ReplicasSpec(Part, frozen=True):
     template: Template | None = None
 
 
-class ReplicasStatus(Part, frozen=True):
-    """The state of a Deployment or ReplicaSet."""
+class Conditions(Part, frozen=True):
+    """A status of which the conditions are read."""
 
     conditions: tuple[Condition, ...] = ()
 
 
-class Deployment(Part, frozen=True):
-    """A Deployment."""
+class Replicated(Part, frozen=True):
+    """A controller of replicas."""
 
     metadata: Metadata
     spec: ReplicasSpec = ReplicasSpec()
-    status: ReplicasStatus = ReplicasStatus()
 
 
-class ReplicaSet(Part, frozen=True):
-    """A ReplicaSet."""
-
-    metadata: Metadata
-    spec: ReplicasSpec = ReplicasSpec()
-    status: ReplicasStatus = ReplicasStatus()
-
-
-class StatefulSet(Part, frozen=True):
+class StatefulSet(Replicated, frozen=True):
     """A StatefulSet."""
 
-    metadata: Metadata
-    spec: ReplicasSpec = ReplicasSpec()
+
+class Deployment(Replicated, frozen=True):
+    """A Deployment."""
+
+    status: Conditions = Conditions()
 
 
-class DaemonSetSpec(Part, frozen=True):
-    """What a DaemonSet makes its pods from."""
+class ReplicaSet(Replicated, frozen=True):
+    """A ReplicaSet."""
 
-    template: Template | None = None
+    status: Conditions = Conditions()
 
 
 class DaemonSetStatus(Part, frozen=True):
@@ -81,7 +76,7 @@ class DaemonSet(Part, frozen=True):
     """A DaemonSet."""
 
     metadata: Metadata
-    spec: DaemonSetSpec = DaemonSetSpec()
+    spec: ReplicasSpec = ReplicasSpec()
     status: DaemonSetStatus = DaemonSetStatus()
 
 
@@ -98,11 +93,8 @@ class Service(Part, frozen=True):
     spec: ServiceSpec = ServiceSpec()
 
 
-class ReplicationController(Part, frozen=True):
+class ReplicationController(Service, frozen=True):
     """A ReplicationController."""
-
-    metadata: Metadata
-    spec: ServiceSpec = ServiceSpec()
 
 
 class JobSpec(Part, frozen=True):
@@ -115,18 +107,12 @@ class JobSpec(Part, frozen=True):
     template: Template | None = None
 
 
-class JobStatus(Part, frozen=True):
-    """The state of a Job."""
-
-    conditions: tuple[Condition, ...] = ()
-
-
 class Job(Part, frozen=True):
     """A Job."""
 
     metadata: Metadata
     spec: JobSpec = JobSpec()
-    status: JobStatus = JobStatus()
+    status: Conditions = Conditions()
 
 
 class JobTemplate(Part, frozen=True):
@@ -180,25 +166,10 @@ class PodDisruptionBudget(Part, frozen=True):
     status: PodDisruptionBudgetStatus = PodDisruptionBudgetStatus()
 
 
-class PriorityClass(Part, frozen=True):
-    """A PriorityClass."""
-
-    metadata: Metadata
-    value: int = 0
-    preemption_policy: str = ""
-
-
-class NamespaceStatus(Part, frozen=True):
-    """Active or Terminating."""
-
-    phase: str = ""
-
-
 class Namespace(Part, frozen=True):
     """A namespace."""
 
     metadata: Metadata
-    status: NamespaceStatus = NamespaceStatus()
 
 
 class LeaseSpec(Part, frozen=True):
@@ -218,3 +189,103 @@ class Lease(Part, frozen=True):
 
     metadata: Metadata
     spec: LeaseSpec = LeaseSpec()
+
+
+SERVICE = Kind(Service, "v1", "services", namespaced=True)
+REPLICATION_CONTROLLER = Kind(ReplicationController, "v1", "replicationcontrollers", namespaced=True)
+NAMESPACE = Kind(Namespace, "v1", "namespaces", namespaced=False)
+DEPLOYMENT = Kind(Deployment, "apps/v1", "deployments", namespaced=True)
+REPLICA_SET = Kind(ReplicaSet, "apps/v1", "replicasets", namespaced=True)
+STATEFUL_SET = Kind(StatefulSet, "apps/v1", "statefulsets", namespaced=True)
+DAEMON_SET = Kind(DaemonSet, "apps/v1", "daemonsets", namespaced=True)
+JOB = Kind(Job, "batch/v1", "jobs", namespaced=True)
+CRON_JOB = Kind(CronJob, "batch/v1", "cronjobs", namespaced=True)
+POD_DISRUPTION_BUDGET = Kind(PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", namespaced=True)
+LEASE = Kind(Lease, "coordination.k8s.io/v1", "leases", namespaced=True)
+
+
+class GangPolicy(Part, frozen=True):
+    """None of a group's pods starts before ``min_count`` can."""
+
+    min_count: int
+
+
+class GroupPolicy(Part, frozen=True):
+    """How a group's pods start: as a gang, or else one by one."""
+
+    gang: GangPolicy | None = None
+
+
+class TopologyConstraint(Part, frozen=True):
+    """All pods of a group are to lie in one domain of the node label ``key``."""
+
+    key: str
+
+
+class GroupConstraints(Part, frozen=True):
+    """Where a group's pods are to lie."""
+
+    topology: tuple[TopologyConstraint, ...] = ()
+
+
+class GroupClaim(Part, frozen=True):
+    """A claim on dynamic resources that a group's pods share."""
+
+    name: str
+
+
+class PodGroupSpec(Part, frozen=True):
+    """What Kubernetes 1.36 says of a group."""
+
+    scheduling_policy: GroupPolicy = GroupPolicy()
+    scheduling_constraints: GroupConstraints | None = None
+    resource_claims: tuple[GroupClaim, ...] = ()
+    disruption_mode: str = ""
+    priority: int | None = None
+    """Which the API server sets from ``priorityClassName``, where it reads that at all."""
+
+
+class PodGroup(Part, frozen=True):
+    """A group of pods in Kubernetes 1.36 (alpha)."""
+
+    metadata: Metadata
+    spec: PodGroupSpec
+    status: Conditions = Conditions()
+
+
+class WorkloadGroup(Part, frozen=True):
+    """A group of a workload; each replica of it is a group of its own."""
+
+    name: str
+    policy: GroupPolicy = GroupPolicy()
+
+
+class WorkloadSpec(Part, frozen=True):
+    """The groups of a workload."""
+
+    pod_groups: tuple[WorkloadGroup, ...] = ()
+
+
+class Workload(Part, frozen=True):
+    """Groups of pods in Kubernetes 1.35 (alpha)."""
+
+    metadata: Metadata
+    spec: WorkloadSpec
+
+
+class CoschedulingSpec(Part, frozen=True):
+    """What scheduler-plugins' coscheduling says of a group."""
+
+    min_member: int = 0
+
+
+class CoschedulingGroup(Part, frozen=True):
+    """A group of pods of scheduler-plugins' coscheduling."""
+
+    metadata: Metadata
+    spec: CoschedulingSpec = msgspec.field(default_factory=CoschedulingSpec)
+
+
+POD_GROUP = Kind(PodGroup, "scheduling.k8s.io/v1alpha2", "podgroups", namespaced=True)
+WORKLOAD = Kind(Workload, "scheduling.k8s.io/v1alpha1", "workloads", namespaced=True)
+COSCHEDULING = Kind(CoschedulingGroup, "scheduling.x-k8s.io/v1alpha1", "podgroups", "PodGroup", namespaced=True)

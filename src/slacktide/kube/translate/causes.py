@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from slacktide.kube.client.timestamps import TIMESTAMP_SECONDS
-from slacktide.kube.resources.objects import Condition, ContainerStatus, Pod
+from slacktide.kube.resources.objects import TIMESTAMP_SECONDS, Condition, ContainerStatus, Pod
 from slacktide.kube.translate.nodes import NodeView
 from slacktide.model.causes import CLUSTER, OPERATOR, WORKLOAD
 

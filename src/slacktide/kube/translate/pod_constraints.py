@@ -10,23 +10,20 @@ Pods of one template share one placement, which is computed once.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from itertools import chain
-from typing import Any
 
 import msgspec
 
+from slacktide.kube.indexes import take_out
 from slacktide.kube.resources.objects import Pod
-from slacktide.kube.translate.affinity_groups import Group, TermEffect, domains
-from slacktide.kube.translate.declared_features import needed_features
-from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView
-from slacktide.kube.translate.pod_resources import host_ports
+from slacktide.kube.translate.nodes import PREFER_NO_SCHEDULE, NodeView, SharedDomains, host_ports, needed_features
 from slacktide.kube.translate.pod_terms import EVEN, READ, PodTerms, active, terms_of
 from slacktide.kube.translate.profiles import NOTHING_ADDED, Added
-from slacktide.kube.translate.shared_domains import SharedDomains
+from slacktide.kube.translate.selectors import Group, TermEffect, domains
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Constraint, Term, taint_attribute
 from slacktide.model.placement import NO_NEIGHBOURS, Placement, Preference, Rule, Topology
@@ -111,14 +108,6 @@ class ConstraintIndex:
         """Who carries the marks of terms that look for pods, by mark."""
         self.version = 0
         """Another one when pods are of other kinds than before, or carry other marks."""
-
-    def __len__(self) -> int:
-        return len(self._pods)
-
-    @property
-    def selectors(self) -> int:
-        """How many groups of pods the terms of all pods select."""
-        return len(self._groups)
 
     def learn(self, pod: Pod, exclusive: Sequence[str] = ()) -> bool:
         """Takes note of a pod, new or changed, of ours or of others on our nodes; says whether this changed the
@@ -287,7 +276,7 @@ class ConstraintIndex:
     def _withdraw(self, template: _Template) -> None:
         """The effects of a template's terms are no more."""
         for key in template.idle:
-            _remove(self._idle, key, template.key)
+            take_out(self._idle, key, template.key)
         over = []
         for effect in template.active.effects:
             self._uses[effect] -= 1
@@ -317,7 +306,7 @@ class ConstraintIndex:
         self._changed()
         del self._templates[template.key]
         for bucket in template.buckets():
-            _remove(self._located, bucket, template.key)
+            take_out(self._located, bucket, template.key)
         self._withdraw(template)
 
     def _drop(self, effect: TermEffect) -> None:
@@ -325,13 +314,10 @@ class ConstraintIndex:
         group = effect.group
         if effect.role == "member":
             self._members.pop(effect.mark, None)  # gone already where a namespace "*" is written as all of them are
-        del self._groups[group][effect]
-        if not self._groups[group]:
-            del self._groups[group]
+        take_out(self._groups, group, effect)
+        if group not in self._groups:
             for bucket in _buckets_of(group):
-                del self._buckets[bucket][group]
-                if not self._buckets[bucket]:
-                    del self._buckets[bucket]
+                take_out(self._buckets, bucket, group)
 
     def _invalidate(self, templates: Iterable[_Template]) -> bool:
         some = False
@@ -395,13 +381,6 @@ class ConstraintIndex:
 def _away(mark: str, key: str) -> Rule:
     """A rule that the pods of a group share, of whom there may be as many as there are pods."""
     return Rule("away", mark, domains(key))
-
-
-def _remove(table: dict[Any, dict[bytes, _Template]], key: Hashable, template: bytes) -> None:
-    """A template is not under this key any more."""
-    del table[key][template]
-    if not table[key]:
-        del table[key]
 
 
 def _identity(pod: Pod) -> str:

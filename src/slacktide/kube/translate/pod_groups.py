@@ -6,10 +6,11 @@ label of scheduler-plugins' coscheduling, else that of Kueue. None of a group's 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from slacktide.kube.resources.objects import Pod
-from slacktide.kube.resources.pod_groups import CoschedulingGroup, PodGroup, Workload
+from slacktide.kube.resources import workloads
+from slacktide.kube.resources.objects import CoschedulingGroup, Kind, Pod, PodGroup, Workload
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.written_numbers import whole_number
 
@@ -17,6 +18,12 @@ KUBERNETES = "podgroups.scheduling.k8s.io"
 WORKLOADS = "workloads.scheduling.k8s.io"
 COSCHEDULING = "podgroups.scheduling.x-k8s.io"
 KUEUE = "kueue.x-k8s.io"
+SOURCES: dict[str, Kind[Any]] = {
+    KUBERNETES: workloads.POD_GROUP,
+    WORKLOADS: workloads.WORKLOAD,
+    COSCHEDULING: workloads.COSCHEDULING,
+}
+"""What is watched where the API server serves it."""
 WHOLE = "PodGroup"
 """The disruptionMode by which a group's pods are disrupted together only."""
 COSCHEDULING_LABEL = "scheduling.x-k8s.io/pod-group"
@@ -82,19 +89,21 @@ class KnownGroup(NamedTuple):
 
 
 class Groups:
-    """What the API server says of groups."""
+    """What the API server says of groups; ``tell`` hears what changed: the source, and of one group its namespace and
+    name."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Callable[[str, str, str], None] = lambda _source, _namespace, _name: None) -> None:
+        self._tell = tell
         self._found: dict[tuple[str, str, str], dict[str, KnownGroup]] = {}
         """By source, namespace and name, and of a workload by its groups."""
         self.objects: dict[tuple[str, str], PodGroup] = {}
         """Kubernetes' own groups, by namespace and name."""
-        self.listed: set[str] = set()
+        self._listed: set[str] = set()
         """Sources whose objects are known."""
-        self.absent: set[str] = set()
+        self._absent: set[str] = set()
         """Sources that the API server does not serve."""
 
-    def see(self, found: PodGroup | Workload | CoschedulingGroup) -> None:
+    def see(self, source: str, found: PodGroup | Workload | CoschedulingGroup) -> None:
         """An object, new or changed."""
         namespace, name = found.metadata.namespace, found.metadata.name
         if isinstance(found, PodGroup):
@@ -107,12 +116,27 @@ class Groups:
             self._found[WORKLOADS, namespace, name] = {
                 group: KnownGroup(0 if gang is None else gang.min_count) for group, gang in gangs.items()
             }
+        self._tell(source, namespace, name)
 
     def drop(self, source: str, namespace: str, name: str) -> None:
         """An object is gone."""
         self._found.pop((source, namespace, name), None)
         if source == KUBERNETES:
             self.objects.pop((namespace, name), None)
+        self._tell(source, namespace, name)
+
+    def listed(self, source: str) -> None:
+        """All objects of a source are known."""
+        self._listed.add(source)
+        self._absent.discard(source)
+        self._tell(source, "", "")
+
+    def absent(self, source: str) -> None:
+        """The API server does not serve a source."""
+        if source not in self._absent:
+            self._absent.add(source)
+            self._listed.discard(source)
+            self._tell(source, "", "")
 
     def problem(self, namespace: str, name: str) -> str:
         """What one of Kubernetes' own groups asks for that we do not do, or nothing."""
@@ -140,11 +164,11 @@ class Groups:
                 right = f"how many pods the group has, from 1 to {MOST_PODS}, as in '3'"
                 raise Unschedulable(f"annotation {KUEUE_TOTAL}: expected {right}")
             return one.total
-        if one.source in self.absent and one.source == COSCHEDULING:
+        if one.source in self._absent and one.source == COSCHEDULING:
             return 0  # in a cluster without coscheduling its label says nothing
-        if one.source in self.absent:
+        if one.source in self._absent:
             raise Unschedulable(f"pod group {one.key}: the API server does not serve such groups")
-        if one.source not in self.listed:
+        if one.source not in self._listed:
             unlisted = "such groups cannot be listed: apply the manifests of this version"
             raise Unschedulable(f"pod group {one.key}: {unlisted}")
         found = self._found.get(one.object, {}).get(one.part[0])

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from slacktide.kube.client.metadata import LabelSelector
 from slacktide.kube.resources.objects import (
+    LabelSelector,
     Pod,
     PodAffinity,
     PodAffinityTerm,
@@ -19,10 +19,19 @@ from slacktide.kube.resources.objects import (
     Toleration,
     TopologySpreadConstraint,
 )
-from slacktide.kube.translate.affinity_groups import PodSelection, TermEffect, check_key, domains, grouped, selection_of
-from slacktide.kube.translate.declared_features import feature_conditions
-from slacktide.kube.translate.pod_resources import ANY_ADDRESS
-from slacktide.kube.translate.selectors import Selector, compiled, node_conditions, node_term
+from slacktide.kube.translate.nodes import ANY_ADDRESS, feature_conditions
+from slacktide.kube.translate.selectors import (
+    PodSelection,
+    Selector,
+    TermEffect,
+    check_key,
+    compiled,
+    domains,
+    grouped,
+    node_conditions,
+    node_term,
+    selection_of,
+)
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model import constraint
 from slacktide.model.constraint import REFUSING_EFFECTS, Condition, Constraint, Term, Tolerates

@@ -8,13 +8,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from slacktide.errors import ConfigError
-from slacktide.kube.client.metadata import Metadata
-from slacktide.kube.resources.custom_resources import EVERYBODY, DisruptionsSpec, HoursSpec, Tier
-from slacktide.kube.resources.objects import Namespace, Pod, ServiceClass, ServiceClassSpec, WindowSpec
-from slacktide.kube.resources.workloads import Template, TemplateMetadata, TemplateSpec
-from slacktide.kube.translate.own_limits import Allowance, allowance, stricter
-from slacktide.kube.translate.priorities import CRITICAL, CRITICAL_CLASSES, priority_of
+from slacktide.kube.resources.custom_resources import (
+    EVERYBODY,
+    DisruptionsSpec,
+    HoursSpec,
+    ServiceClass,
+    ServiceClassSpec,
+    Tier,
+    WindowSpec,
+)
+from slacktide.kube.resources.objects import Metadata, Namespace, Pod, Template, TemplateMetadata, TemplateSpec
+from slacktide.kube.translate.owners import CRITICAL, CRITICAL_CLASSES, priority_of
 from slacktide.kube.translate.unschedulable import Unschedulable
+from slacktide.kube.translate.user_access import Allowance, allowance, stricter
 from slacktide.model import DisruptionLimits, PenaltyTier, Window, limit_fields, limit_texts
 from slacktide.model import ServiceClass as Promise
 from slacktide.model.durations import parse_duration, write_duration

@@ -10,18 +10,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from slacktide.kube.resources.objects import (
-    PersistentVolume,
-    PersistentVolumeClaim,
-    Pod,
-    Reference,
-    StorageClass,
-    Volume,
-)
+from slacktide.kube.client.metadata import Reference
+from slacktide.kube.indexes import take_out
+from slacktide.kube.resources.objects import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, Volume
 from slacktide.kube.translate.selectors import NODE_NAME, any_of, node_conditions, one_of
-from slacktide.kube.translate.storage_capacity import StorageCapacities
 from slacktide.kube.translate.unschedulable import Unschedulable
-from slacktide.kube.translate.volume_matching import by_size, candidates, is_for, matched, wanted
+from slacktide.kube.translate.volume_matching import StorageCapacities, by_size, candidates, is_for, matched, wanted
 from slacktide.model.constraint import NO_CONSTRAINT, AnyOf, Condition, Constraint, Term
 
 SELECTED_NODE = "volume.kubernetes.io/selected-node"
@@ -52,14 +46,12 @@ class Needs:
     """What a pod's claims ask for.
 
     term       nodes from which all volumes can be used, or on which they can be made
-    exclusive  names of claims that one pod at a time may use (for ``ConstraintIndex.learn``)
     provision  names of claims that get their volumes once the pod has a node (:meth:`Storage.plan`); it is bound when
                they are
     waits      why the pod cannot be placed as yet; empty where it can
     """
 
     term: Term = NO_CONSTRAINT
-    exclusive: tuple[str, ...] = ()
     provision: tuple[str, ...] = ()
     waits: str = ""
 
@@ -137,15 +129,9 @@ class Storage:
         self._conditions.pop(name, None)
         self.reconsider()
         if volume is not None:
-            among = self._of_class[_volume_class(volume)]
-            del among[name]
-            if not among:
-                del self._of_class[_volume_class(volume)]
+            take_out(self._of_class, _volume_class(volume), name)
             if volume.spec.claim_ref is not None:
-                named = self._named[_claimed_by(volume.spec.claim_ref)]
-                del named[name]
-                if not named:
-                    del self._named[_claimed_by(volume.spec.claim_ref)]
+                take_out(self._named, _claimed_by(volume.spec.claim_ref), name)
 
     def on_class_update(self, found: StorageClass) -> None:
         """A storage class, new or changed."""
@@ -179,19 +165,14 @@ class Storage:
         """What the pod's claims ask for as of now. Never raises: what is wrong makes the pod wait, with the reason."""
         if not any(claim_name(pod, volume) for volume in pod.spec.volumes):
             return NO_NEEDS
-        exclusive = self.exclusive(pod)
         if self.unknown:
-            return Needs(exclusive=exclusive, waits=self.unknown)
+            return Needs(waits=self.unknown)
         try:
             gathered = self._gather(pod)
             conditions = (*gathered.conditions, *self._places_of(list(gathered.waiting.values())))
         except Unschedulable as error:
-            return Needs(exclusive=exclusive, waits=error.reason)
-        return Needs(
-            term=Term(tuple(dict.fromkeys(conditions))),
-            exclusive=exclusive,
-            provision=tuple(gathered.waiting),
-        )
+            return Needs(waits=error.reason)
+        return Needs(Term(tuple(dict.fromkeys(conditions))), tuple(gathered.waiting))
 
     def plan(self, pod: Pod, node: Mapping[str, str]) -> VolumePlan:
         """Which volumes the pod's claims get on a node with these attributes. O(volumes of the claims' classes).

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from slacktide.kube.client.kinds import Kind, Malformed, encode
-from slacktide.kube.client.timestamps import Instant, rfc3339
+from slacktide.kube.client.metadata import Instant, rfc3339
 from slacktide.kube.resources import objects
 from slacktide.pasts.conditions import with_condition
 from slacktide.pasts.prometheus.chunk import Chunk

@@ -15,7 +15,7 @@ from pathlib import Path
 from tempfile import mkdtemp
 
 from slacktide.errors import InputError, Problem
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.pasts.prometheus.client import access
 from slacktide.pasts.prometheus.fetch import Fetched, fetch
 from slacktide.pasts.prometheus.names import GIVES, matchers

@@ -9,7 +9,7 @@ from typing import Any
 
 from slacktide.for_people import counted
 from slacktide.kube.client.kinds import Kind, Malformed
-from slacktide.kube.client.timestamps import rfc3339
+from slacktide.kube.client.metadata import rfc3339
 from slacktide.kube.resources import objects
 from slacktide.kube.translate.causes import BY_SCHEDULER, DISRUPTED
 from slacktide.pasts.conditions import with_condition

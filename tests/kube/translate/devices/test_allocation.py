@@ -21,12 +21,12 @@ from slacktide.kube.translate.devices.allocation import (
     Effort,
     Solution,
     allocate,
+    allocation,
     devices_of,
     how_many,
 )
 from slacktide.kube.translate.devices.claims import Ask, Wish, wish_of
 from slacktide.kube.translate.devices.pools import DeviceId, NodeDevices, Offered, PoolCounters
-from slacktide.kube.translate.devices.results import allocation
 from slacktide.kube.translate.unschedulable import Unschedulable
 from support.made_objects import decoded
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from slacktide.kube.resources.objects import DEVICE_CLASS, RESOURCE_CLAIM
-from slacktide.kube.translate.devices.extended import ExtendedAsk, asked_by, backed_by, made_for
+from slacktide.kube.translate.devices.claims import ExtendedAsk, asked_by, backed_by, made_for
 from support import made_objects
 from support.made_objects import container, decoded
 

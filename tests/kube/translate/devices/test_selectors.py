@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from slacktide.kube.resources.devices import Device, DeviceAttribute, DeviceCapacity
+from slacktide.kube.resources.devices import Device, DeviceAttribute, Quantity
 from slacktide.kube.translate.devices import selectors
 from slacktide.kube.translate.devices.selectors import SelectorError, attribute, matches
 
@@ -16,7 +16,7 @@ ATTRIBUTES = {
     "version": DeviceAttribute(version="1.10.0-rc.2"),
     "other.example/board": DeviceAttribute(string="b1"),
 }
-CAPACITY = {"memory": DeviceCapacity("80Gi"), "other.example/cores": DeviceCapacity("1500m")}
+CAPACITY = {"memory": Quantity("80Gi"), "other.example/cores": Quantity("1500m")}
 DEVICE = Device("d0", ATTRIBUTES, CAPACITY)
 OWN, MEMORY = 'device.attributes["gpu.example"]', 'device.capacity["gpu.example"].memory'
 

@@ -12,9 +12,9 @@ from typing import NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from slacktide.kube.client.metadata import NodeSelector
 from slacktide.kube.client.quantities import nanos
-from slacktide.kube.resources.devices import Device, DeviceTaintRule, ResourceSlice
+from slacktide.kube.indexes import take_out
+from slacktide.kube.resources.objects import Device, DeviceTaintRule, NodeSelector, ResourceSlice
 from slacktide.kube.translate.selectors import NODE_NAME, node_conditions
 from slacktide.kube.translate.unschedulable import Unschedulable
 from slacktide.model.constraint import Term
@@ -147,9 +147,7 @@ class Pools:
         """Note where a pool is to be found."""
         self._read.pop(pool, None)
         for name in self._placed.pop(pool, ()):
-            self._on_node[name].discard(pool)
-            if not self._on_node[name]:
-                del self._on_node[name]
+            take_out(self._on_node, name, pool)
         self._shared.discard(pool)
         nodes = self.nodes_of(pool)
         self._placed[pool] = nodes or frozenset()

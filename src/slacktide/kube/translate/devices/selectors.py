@@ -16,7 +16,7 @@ from typing import Any
 
 from slacktide.errors import SlacktideError
 from slacktide.kube.client.quantities import NANO, nanos
-from slacktide.kube.resources.devices import Device, DeviceAttribute
+from slacktide.kube.resources.objects import Device, DeviceAttribute
 
 PACKAGE = "cel-expr-python"
 KEPT = 1024

@@ -1,10 +1,8 @@
-"""Rights that the API server does not know of: for a moment, when it has just begun, it answers 403 to everybody.
-
-Such an answer says nothing about what was asked. Nothing was carried out, so it can be asked again, whatever it was.
-"""
+"""When a request may be sent, or sent again: how many a second, with which rights, and once the API server answers."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import re
 from collections.abc import Callable
@@ -12,6 +10,35 @@ from collections.abc import Callable
 from slacktide.kube.clock import monotonic_seconds
 
 LOG = logging.getLogger(__name__)
+
+
+class Limiter:
+    """At most ``qps`` a second on average, ``burst`` at once (at least 1); ``qps`` 0 limits nothing.
+
+    Who comes first is served first. Raises ``ValueError`` for a negative rate.
+    """
+
+    def __init__(self, qps: float, burst: int = 0) -> None:
+        if not 0 <= qps < float("inf"):
+            raise ValueError(f"qps: found {qps!r}, expected a number of at least 0 (0: no limit)")
+        self.qps = qps
+        self.burst = max(burst, 1)
+        # When the bucket had, or will have, no debts: one number instead of tokens and their age.
+        self._paid_until = float("-inf")
+
+    async def take(self) -> None:
+        """Waits until one more request may be sent. If it is cancelled while it waits, its turn is given back."""
+        if not self.qps:
+            return
+        now = monotonic_seconds()
+        self._paid_until = max(self._paid_until, now - self.burst / self.qps) + 1.0 / self.qps
+        if (wait := self._paid_until - now) > 0.0:
+            try:
+                await asyncio.sleep(wait)
+            except asyncio.CancelledError:
+                self._paid_until -= 1.0 / self.qps
+                raise
+
 
 PATIENCE_SECONDS = 30.0
 """After so long without a right it is missing in earnest."""
@@ -58,3 +85,31 @@ class MissingRights:
         """A request was carried out."""
         if self.since:
             self.since.pop(right_of(method, path), None)
+
+
+class Presence:
+    """What one connection knows of its server. All its users share what one of them finds out."""
+
+    def __init__(self) -> None:
+        self._away = False
+        self._back = asyncio.Event()
+
+    def lost(self) -> None:
+        """A request got no answer."""
+        self._away = True
+
+    def answered(self) -> None:
+        """A request was answered as it should be."""
+        if self._away:
+            self._away = False
+            self._back.set()
+            self._back = asyncio.Event()
+
+    async def back(self, seconds: float) -> bool:
+        """Wait for so many seconds, or until the server, which was away, answers somebody; whether it did."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._back.wait()
+        except TimeoutError:
+            return False
+        return True
