@@ -1,0 +1,145 @@
+"""The product's client alone on the model of the API server, which misbehaves as a scene says, at known instants."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from simulated.api_model import Answer, Request
+from simulated.loop import Actor
+from simulated.network import USUAL, Weather, Wire, refusal
+from simulated.transport import SimulatedConnection
+from simulated.world import World, played
+
+T = TypeVar("T")
+ONE_WAY = USUAL[1]
+"""Seconds that a request or its answer takes, at most."""
+LOOK_SECONDS = 0.001
+PATIENCE_SECONDS = 1200.0
+"""What is not so by then is never so."""
+
+
+@dataclass
+class Fault:
+    """What goes wrong with requests whose method, path and query match, until it has happened ``times`` times.
+
+    ``delay`` seconds are waited first. Then ``reset`` breaks the connection before, ``unanswered`` after the API server
+    has carried the request out; ``code`` answers in its place, with ``after`` as Retry-After. ``watches``: of watches
+    alone, or of all else.
+    """
+
+    method: str = ""
+    path: str = ""
+    query: str = ""
+    times: float = float("inf")
+    delay: float = 0.0
+    code: int = 0
+    after: int | None = None
+    reset: bool = False
+    unanswered: bool = False
+    watches: bool | None = None
+
+    def befalls(self, request: Request) -> bool:
+        query = "&".join(f"{name}={value}" for name, value in request.query.items())
+        return (
+            self.times > 0
+            and self.method in ("", request.method)
+            and self.watches in (None, "watch" in request.query)
+            and re.search(self.path, request.path) is not None
+            and re.search(self.query, query) is not None
+        )
+
+
+class Sent(NamedTuple):
+    """A request: when it left, in the world's seconds, and what it asked for."""
+
+    at: float
+    method: str
+    path: str
+    query: str
+
+
+class FaultyWire(Wire):
+    """A wire on which the first fault that matches befalls a request; ``sent`` has them all."""
+
+    def __init__(self, world: World, name: str) -> None:
+        weather = Weather()
+        weather.clear()
+        super().__init__(world.api, Actor(name), world.chance, weather)
+        self.faults: list[Fault] = []
+        self.sent: list[Sent] = []
+        self.codes: list[int] = []
+        """Of answers, in order."""
+
+    async def exchange(self, request: Request) -> Answer:
+        now, query = asyncio.get_running_loop().time(), "&".join(request.query)
+        self.sent.append(Sent(now, request.method, request.path, query))
+        answer = await self._answer(request, next((one for one in self.faults if one.befalls(request)), Fault()))
+        self.codes.append(answer.code)
+        return answer
+
+    async def _answer(self, request: Request, fault: Fault) -> Answer:
+        fault.times -= 1
+        await asyncio.sleep(fault.delay)
+        if fault.reset:
+            raise ConnectionResetError("the connection was reset")
+        if fault.code:
+            await asyncio.sleep(self.delay())
+            answer = refusal(fault.code, "a scene says so")
+            return answer if fault.after is None else answer._replace(headers={"Retry-After": str(fault.after)})
+        answer = await super().exchange(request)
+        if fault.unanswered:
+            raise ConnectionResetError("the connection was reset")
+        return answer
+
+
+class Client:
+    """A connection of its own to the model."""
+
+    def __init__(self, world: World, name: str = "client", **options: Any) -> None:
+        self.world, self.wire = world, FaultyWire(world, name)
+        self.connection = SimulatedConnection(self.wire, world.store, world.chance, **options)
+
+    @property
+    def now(self) -> float:
+        return self.world.loop.time()
+
+    def fails(self, **what: Any) -> Fault:
+        """Something goes wrong from now on."""
+        self.wire.faults.append(fault := Fault(**what))
+        return fault
+
+    def heal(self) -> None:
+        self.wire.faults.clear()
+
+    def cut_watches(self) -> None:
+        """Their connections are reset."""
+        for one in self.connection.watches():
+            one.break_off()
+
+    def expire_watches(self) -> None:
+        """The API server says that it has forgotten their versions."""
+        for one in self.connection.watches():
+            one.expire()
+
+
+async def until(is_so: Callable[[], T], what: object = "") -> T:
+    """The first true answer."""
+    loop = asyncio.get_running_loop()
+    begun = loop.time()
+    while not (found := is_so()):
+        assert loop.time() < begun + PATIENCE_SECONDS, f"never so: {what or is_so}"
+        await asyncio.sleep(LOOK_SECONDS)
+    return found
+
+
+def plays(scene: Callable[[World], Coroutine[Any, Any, T]]) -> T:
+    """What comes of a scene in a world without replicas, in which nothing but its faults goes wrong."""
+    weather = Weather()
+    weather.clear()
+    world, found = played(1, weather, scene, replicas=0)
+    assert world.invariants.findings == []
+    return found
