@@ -27,8 +27,8 @@ class Fault:
     """What goes wrong with requests whose method, path and query match, until it has happened ``times`` times.
 
     ``delay`` seconds are waited first. Then ``reset`` breaks the connection before, ``unanswered`` after the API server
-    has carried the request out; ``code`` answers in its place, with ``after`` as Retry-After. ``watches``: of watches
-    alone, or of all else.
+    has carried the request out; ``code`` answers in its place, with ``after`` as Retry-After and this ``message``.
+    ``watches``: of watches alone, or of all else.
     """
 
     method: str = ""
@@ -38,6 +38,7 @@ class Fault:
     delay: float = 0.0
     code: int = 0
     after: int | None = None
+    message: str = "a scene says so"
     reset: bool = False
     unanswered: bool = False
     watches: bool | None = None
@@ -88,7 +89,7 @@ class FaultyWire(Wire):
             raise ConnectionResetError("the connection was reset")
         if fault.code:
             await asyncio.sleep(self.delay())
-            answer = refusal(fault.code, "a scene says so")
+            answer = refusal(fault.code, fault.message)
             return answer if fault.after is None else answer._replace(headers={"Retry-After": str(fault.after)})
         answer = await super().exchange(request)
         if fault.unanswered:
