@@ -24,7 +24,7 @@ PATIENCE_SECONDS = 1200.0
 
 @dataclass
 class Fault:
-    """What goes wrong with requests whose method, path and query match, until it has happened ``times`` times.
+    """What goes wrong with requests whose method, path, query and body match, until it has happened ``times`` times.
 
     ``delay`` seconds are waited first. Then ``reset`` breaks the connection before, ``unanswered`` after the API server
     has carried the request out; ``code`` answers in its place, with ``after`` as Retry-After and this ``message``.
@@ -34,6 +34,7 @@ class Fault:
     method: str = ""
     path: str = ""
     query: str = ""
+    body: str = ""
     times: float = float("inf")
     delay: float = 0.0
     code: int = 0
@@ -42,6 +43,11 @@ class Fault:
     reset: bool = False
     unanswered: bool = False
     watches: bool | None = None
+    before: Callable[[], object] | None = None
+    then: Callable[[], object] | None = None
+    rewrite: Callable[[Answer], Answer] | None = None
+    struck: int = 0
+    """How often it has happened."""
 
     def befalls(self, request: Request) -> bool:
         query = "&".join(f"{name}={value}" for name, value in request.query.items())
@@ -51,57 +57,81 @@ class Fault:
             and self.watches in (None, "watch" in request.query)
             and re.search(self.path, request.path) is not None
             and re.search(self.query, query) is not None
+            and re.search(self.body.encode(), request.body) is not None
         )
 
 
 class Sent(NamedTuple):
-    """A request: when it left, in the world's seconds, and what it asked for."""
+    """A request, and when it left, in the world's seconds."""
 
     at: float
-    method: str
-    path: str
-    query: str
+    request: Request
+
+    @property
+    def method(self) -> str:
+        return self.request.method
+
+    @property
+    def path(self) -> str:
+        return self.request.path
+
+    @property
+    def query(self) -> str:
+        """The names in it."""
+        return "&".join(self.request.query)
 
 
-class FaultyWire(Wire):
-    """A wire on which the first fault that matches befalls a request; ``sent`` has them all."""
+class Faults:
+    """What goes wrong with requests over a wire: the first fault that matches befalls each. ``sent`` has them all, and
+    ``codes`` those of answers, in order."""
 
-    def __init__(self, world: World, name: str) -> None:
-        weather = Weather()
-        weather.clear()
-        super().__init__(world.api, Actor(name), world.chance, weather)
-        self.faults: list[Fault] = []
+    def __init__(self, wire: Wire) -> None:
+        self._wire, self._exchange = wire, wire.exchange
+        self.every: list[Fault] = []
         self.sent: list[Sent] = []
         self.codes: list[int] = []
-        """Of answers, in order."""
+        setattr(wire, "exchange", self.exchange)  # noqa: B010 (for this wire alone)
+
+    def add(self, **what: Any) -> Fault:
+        """Something goes wrong from now on."""
+        self.every.append(fault := Fault(**what))
+        return fault
 
     async def exchange(self, request: Request) -> Answer:
-        now, query = asyncio.get_running_loop().time(), "&".join(request.query)
-        self.sent.append(Sent(now, request.method, request.path, query))
-        answer = await self._answer(request, next((one for one in self.faults if one.befalls(request)), Fault()))
+        self.sent.append(Sent(asyncio.get_running_loop().time(), request))
+        answer = await self._answer(request, next((one for one in self.every if one.befalls(request)), Fault()))
         self.codes.append(answer.code)
         return answer
 
     async def _answer(self, request: Request, fault: Fault) -> Answer:
         fault.times -= 1
+        fault.struck += 1
         await asyncio.sleep(fault.delay)
+        if fault.before is not None:
+            fault.before()
         if fault.reset:
             raise ConnectionResetError("the connection was reset")
         if fault.code:
-            await asyncio.sleep(self.delay())
+            await asyncio.sleep(self._wire.delay())
             answer = refusal(fault.code, fault.message)
             return answer if fault.after is None else answer._replace(headers={"Retry-After": str(fault.after)})
-        answer = await super().exchange(request)
+        answer = await self._exchange(request)
+        if fault.then is not None:
+            fault.then()
         if fault.unanswered:
             raise ConnectionResetError("the connection was reset")
-        return answer
+        return answer if fault.rewrite is None else fault.rewrite(answer)
 
 
 class Client:
     """A connection of its own to the model."""
 
     def __init__(self, world: World, name: str = "client", **options: Any) -> None:
-        self.world, self.wire = world, FaultyWire(world, name)
+        weather = Weather()
+        weather.clear()
+        self.world, self.actor = world, Actor(name)
+        self.wire = Wire(world.api, self.actor, world.chance, weather)
+        self.faults = Faults(self.wire)
         self.connection = SimulatedConnection(self.wire, world.store, world.chance, **options)
 
     @property
@@ -110,11 +140,15 @@ class Client:
 
     def fails(self, **what: Any) -> Fault:
         """Something goes wrong from now on."""
-        self.wire.faults.append(fault := Fault(**what))
-        return fault
+        return self.faults.add(**what)
 
-    def heal(self) -> None:
-        self.wire.faults.clear()
+    @property
+    def sent(self) -> list[Sent]:
+        return self.faults.sent
+
+    @property
+    def codes(self) -> list[int]:
+        return self.faults.codes
 
     def cut_watches(self) -> None:
         """Their connections are reset."""

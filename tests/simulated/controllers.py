@@ -13,7 +13,7 @@ from simulated.resources import BY_NAME, Json
 from simulated.store import Change, Key
 
 DEPLOYMENTS, REPLICA_SETS, JOBS = BY_NAME["deployments"], BY_NAME["replicasets"], BY_NAME["jobs"]
-BUDGETS = BY_NAME["poddisruptionbudgets"]
+BUDGETS, CLAIMS = BY_NAME["poddisruptionbudgets"], BY_NAME["resourceclaims"]
 TOLD_SECONDS = 120.0
 """After so long an eviction that did not happen is forgotten."""
 
@@ -216,7 +216,7 @@ class GarbageCollection(Agent):
     """What has no owner any more goes."""
 
     pace = (0.1, 3.0)
-    OWNED = ("replicasets", "pods", "availabilities")
+    OWNED = ("replicasets", "pods", "availabilities", "resourceclaims")
 
     def see(self, change: Change) -> None:
         if change.type == "DELETED":
@@ -229,4 +229,34 @@ class GarbageCollection(Agent):
                     remove(self.api, plural, one)
 
 
-CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection)
+class ResourceClaims(Agent):
+    """Devices come back from pods that are gone, or over."""
+
+    def see(self, change: Change) -> None:
+        if change.resource is CLAIMS and change.type != "DELETED":
+            self.wake(change.key)
+        elif change.resource is PODS and (change.type == "DELETED" or is_over(change.body)):
+            for key, one in self.store.objects["resourceclaims"].items():
+                uids = [user["uid"] for user in one["status"].get("reservedFor", ())]
+                if change.body["metadata"]["uid"] in uids:
+                    self.wake(key)
+
+    def sync(self, key: Key) -> None:
+        found = self.store.copy("resourceclaims", *key)
+        if found is None or not (users := found["status"].get("reservedFor")):
+            return
+        there = {one["metadata"]["uid"] for one in self.store.every("pods") if not is_over(one)}
+        left = [one for one in users if one["uid"] in there]
+        if len(left) == len(users):
+            return
+        found["status"]["reservedFor"] = left
+        if not left:
+            found["status"] = {}
+            found["metadata"]["finalizers"] = []
+        if not left and found["metadata"].get("deletionTimestamp"):
+            self.store.remove(CLAIMS, key, found)
+        else:
+            self.store.write(CLAIMS, found)
+
+
+CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection, ResourceClaims)

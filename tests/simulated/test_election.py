@@ -10,11 +10,9 @@ from typing import Any
 
 import pytest
 
-from simulated.alone import Fault, FaultyWire, plays
-from simulated.api_model import Answer
+from simulated.alone import Client, plays
 from simulated.loop import acted_by
 from simulated.resources import BY_NAME, Json
-from simulated.transport import SimulatedConnection
 from simulated.world import World
 from slacktide.kube.leader_election import LeaderElection
 
@@ -28,9 +26,9 @@ class Contender:
     """A process that contends for the lease, with a connection of its own."""
 
     def __init__(self, world: World, name: str) -> None:
-        self.world, self.wire = world, FaultyWire(world, name)
-        self.weather, self.actor = self.wire.weather, self.wire.actor
-        self.connection = SimulatedConnection(self.wire, world.store, world.chance)
+        self.world, client = world, Client(world, name)
+        self.wire, self.weather, self.actor = client.wire, client.wire.weather, client.actor
+        self.connection, self.faults = client.connection, client.faults
         with acted_by(self.actor):
             self.election = LeaderElection(
                 self.connection, "default", NAME, name, duration=DURATION, renew=RENEW, retry=RETRY
@@ -256,8 +254,7 @@ def test_foreign_marks_on_the_lease_survive() -> None:
 def test_without_the_right_to_leases_nobody_leads() -> None:
     async def scene(world: World) -> None:
         only = Contender(world, "only")
-        forbidden = Fault(code=403)
-        only.wire.faults.append(forbidden)
+        forbidden = only.faults.add(code=403)
         await asyncio.sleep(10 * DURATION)
         assert "403" in only.election.last_error
         assert not only.task.done()
@@ -272,11 +269,10 @@ def test_without_the_right_to_leases_nobody_leads() -> None:
 def test_an_answer_that_nobody_can_read_does_not_end_the_contention() -> None:
     async def scene(world: World) -> None:
         only = Contender(world, "only")
-        usual = only.wire._fate
-        setattr(only.wire, "_fate", lambda _: Answer(200, b'{"metadata":{"na'))  # noqa: B010 (it is no fault of Fault)
+        garbled = only.faults.add(rewrite=lambda one: one._replace(body=one.body[: len(one.body) // 2]))
         await asyncio.sleep(DURATION)
         assert not only.leading()
-        setattr(only.wire, "_fate", usual)  # noqa: B010
+        garbled.times = 0
         assert await only.takes(only.election.acquired) <= RETRY + WAY
         await only.end()
 

@@ -33,7 +33,7 @@ class Scene:
         return [one for one in every if one["involvedObject"]["name"] == reference.name]
 
     def sent(self) -> list[str]:
-        return [one.method for one in self.client.wire.sent]
+        return [one.method for one in self.client.sent]
 
 
 def a_pod(name: str = "one") -> Reference:
@@ -122,7 +122,7 @@ def test_it_keeps_to_its_rate() -> None:
         for number in range(100):
             scene.recorder.record(a_pod(str(number)), "Scheduled", "bound")
         await scene.written()
-        times = [one.at for one in scene.client.wire.sent]
+        times = [one.at for one in scene.client.sent]
         assert times == pytest.approx([max(0, number - 9) / 20 for number in range(100)], abs=WAY)
 
     with_recorder(play, qps=20.0, burst=10)
@@ -142,7 +142,7 @@ def test_what_fails_for_a_moment_is_tried_again_a_second_later(fault: dict[str, 
         assert len(scene.about(a_pod())) == 1
         assert scene.recorder.dropped == 0
         # Of one that was written all the same the name is taken: it is changed instead.
-        first, second, *more = scene.client.wire.sent
+        first, second, *more = scene.client.sent
         assert (first.at - began, second.at - began - 1.0) == pytest.approx((0.0, 0.0), abs=2 * WAY)
         assert [one.method for one in more] == (["PATCH"] if "unanswered" in fault else [])
 
@@ -180,7 +180,7 @@ def test_rights_that_are_not_known_yet_are_asked_for_again() -> None:
         await scene.written()
         assert scene.about(hopeless) == []
         assert (scene.recorder.written, scene.recorder.dropped) == (1, 1)
-        assert scene.client.wire.codes == [403, 403, 201, 403, 403, 403]
+        assert scene.client.codes == [403, 403, 201, 403, 403, 403]
 
     with_recorder(play)
 
@@ -193,7 +193,7 @@ def test_a_refused_event_is_dropped_and_the_next_one_written() -> None:
         await scene.written()
         assert len(scene.about(a_pod())[0]["message"]) == LONGEST_NOTE
         assert (scene.recorder.written, scene.recorder.dropped) == (1, 1)
-        assert scene.client.wire.codes == [404, 201]
+        assert scene.client.codes == [404, 201]
 
     with_recorder(play)
 

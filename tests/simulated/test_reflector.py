@@ -266,7 +266,7 @@ def test_under_every_fault_at_once_the_picture_ends_up_true(seed: int) -> None:
                     scene.put(name, str(step))
                 await asyncio.sleep(0.5)
             breaking.cancel()
-            scene.client.heal()
+            scene.client.faults.every.clear()
             await scene.agrees()
             assert scene.reflector.failures > 0
             assert scene.reflector.lists > 1
@@ -280,9 +280,9 @@ def test_a_server_that_is_down_is_asked_again_and_again_but_not_hammered() -> No
             await scene.is_watched()
             down = scene.client.fails(reset=True)
             scene.client.cut_watches()
-            began, already = scene.client.now, len(scene.client.wire.sent)
+            began, already = scene.client.now, len(scene.client.sent)
             await asyncio.sleep(60.0)
-            tries = [one.at for one in scene.client.wire.sent[already:]]
+            tries = [one.at for one in scene.client.sent[already:]]
             pauses = [b - a for a, b in zip([began, *tries], tries, strict=False)]
             assert SHORTEST_BACKOFF_SECONDS <= min(pauses) <= max(pauses) <= LONGEST_BACKOFF_SECONDS + HEARD
             assert len(tries) < 60.0 / (SHORTEST_BACKOFF_SECONDS + LONGEST_BACKOFF_SECONDS) * 2.5
@@ -363,7 +363,7 @@ def test_lists_come_in_pages_and_begin_anew_where_the_next_one_has_expired(
         scene.client.fails(code=410, query="continue=", times=expired)
         async with scene.running():
             assert set(scene.picture.objects) == set("abcde")
-            lists = [one.query for one in scene.client.wire.sent if "watch" not in one.query]
+            lists = [one.query for one in scene.client.sent if "watch" not in one.query]
             assert (
                 lists
                 == {
@@ -446,7 +446,7 @@ def first_lists(*faults: Fault, quota: bool = False) -> tuple[ClusterMirror, lis
             spec = {"class": "x", "hard": {"cpu": 1}}
             world.make("promisequotas", {"metadata": {"name": "q"}, "spec": spec}, NAMESPACE)
         client, mirror = Client(world), ClusterMirror(load_live(), time.time)
-        client.wire.faults.extend(faults)
+        client.faults.every.extend(faults)
         found = watches.Watches(client.connection, mirror)
         tasks = [asyncio.create_task(one) for one in found.running()]
         await found.first_lists()

@@ -38,7 +38,7 @@ def with_client(play: Callable[[Client], Awaitable[None]], **options: Any) -> No
 
 def pauses(client: Client) -> list[float]:
     """Seconds between one request and the next."""
-    times = [one.at for one in client.wire.sent]
+    times = [one.at for one in client.sent]
     return [b - a for a, b in pairwise(times)]
 
 
@@ -47,7 +47,7 @@ def test_reads_wait_as_long_as_the_server_asks_but_not_for_ever(after: int, leas
     async def play(client: Client) -> None:
         client.fails(code=429, after=after, times=2)
         await client.connection.get(READ)
-        assert client.wire.codes == [429, 429, 200]
+        assert client.codes == [429, 429, 200]
         assert all(least <= one <= JITTER * least + WAY for one in pauses(client))
 
     with_client(play)
@@ -59,10 +59,10 @@ def test_reads_give_up_after_the_allowed_retries() -> None:
         with pytest.raises(ApiError) as caught:
             await client.connection.get(READ)
         assert (caught.value.status, caught.value.retry_after) == (503, 3600.0)
-        assert len(client.wire.sent) == 1 + RETRIES
+        assert len(client.sent) == 1 + RETRIES
         with pytest.raises(ApiError):
             await client.connection.get(READ, retries=0)
-        assert len(client.wire.sent) == 2 + RETRIES
+        assert len(client.sent) == 2 + RETRIES
 
     with_client(play)
 
@@ -74,7 +74,7 @@ def test_a_post_is_never_sent_twice(code: int) -> None:
         with pytest.raises(ApiError) as caught:
             await client.connection.post(MAPS, MADE)
         assert (caught.value.status, caught.value.retry_after) == (code, 1.0)
-        assert len(client.wire.sent) == 1
+        assert len(client.sent) == 1
 
     with_client(play)
 
@@ -84,7 +84,7 @@ def test_a_lost_answer_leaves_the_outcome_open() -> None:
         client.fails(method="POST", unanswered=True, times=1)
         with pytest.raises(Unreachable):
             await client.connection.post(MAPS, MADE)
-        assert len(client.wire.sent) == 1
+        assert len(client.sent) == 1
         await client.connection.get(f"{MAPS}/made")  # it was carried out all the same
 
     with_client(play)
@@ -107,7 +107,7 @@ def test_urgent_requests_pass_the_rate_limit() -> None:
         began = client.now
         for urgent in (False, True, False, True):
             await client.connection.get(READ, urgent=urgent)
-        times = [one.at - began for one in client.wire.sent]
+        times = [one.at - began for one in client.sent]
         assert times == pytest.approx([0.0, 0.0, 1000.0, 1000.0], abs=2 * WAY)
 
     with_client(play, qps=0.001, burst=1)
@@ -120,7 +120,7 @@ def test_what_is_not_permitted_any_more_when_its_turn_comes_is_not_sent() -> Non
         asyncio.get_running_loop().call_later(2.0, allowed.clear)
         with pytest.raises(NotSent, match="no longer needed"):
             await client.connection.post(MAPS, MADE, permit=lambda: bool(allowed))
-        assert [one.method for one in client.wire.sent] == ["GET"]
+        assert [one.method for one in client.sent] == ["GET"]
 
     with_client(play, qps=0.1, burst=1)
 
@@ -136,7 +136,7 @@ def test_a_right_that_the_server_does_not_know_of_yet_is_waited_for(comes: bool)
         began = client.now
         if comes:
             await client.connection.post(MAPS, MADE)
-            assert client.wire.codes == [403] * after + [201]
+            assert client.codes == [403] * after + [201]
         else:
             with pytest.raises(ApiError, match="cannot create resource") as caught:
                 await client.connection.post(MAPS, MADE)
