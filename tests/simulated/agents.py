@@ -101,10 +101,12 @@ def remove(api: ApiModel, plural: str, body: Json, grace: int | None = None) -> 
 
 
 def amounts(pod: Json) -> tuple[int, int]:
-    """Millicores and bytes that it asks for."""
+    """Millicores and bytes that it asks for, or that its kubelet has given it where it asked for other ones since."""
     cpu = memory = 0
+    told = pod["status"].get("containerStatuses", ())
+    given = {one["name"]: one["allocatedResources"] for one in told if "allocatedResources" in one}
     for one in pod["spec"].get("containers", ()):
-        asked = one.get("resources", {}).get("requests", {})
+        asked = given.get(one["name"]) or one.get("resources", {}).get("requests", {})
         cpu += millicores(asked.get("cpu", "0"))
         memory += octets(asked.get("memory", "0"))
     return cpu, memory

@@ -13,18 +13,18 @@ from simulated.resources import BY_NAME, Json
 from simulated.store import Change, Key
 
 DEPLOYMENTS, REPLICA_SETS, JOBS = BY_NAME["deployments"], BY_NAME["replicasets"], BY_NAME["jobs"]
+STATEFUL_SETS = BY_NAME["statefulsets"]
 BUDGETS, CLAIMS = BY_NAME["poddisruptionbudgets"], BY_NAME["resourceclaims"]
 TOLD_SECONDS = 120.0
 """After so long an eviction that did not happen is forgotten."""
 
 
-def make_pod(api: ApiModel, owner: Json, template: Json) -> None:
+def make_pod(api: ApiModel, owner: Json, template: Json, name: str = "") -> None:
     """One more pod of a controller."""
     metadata = owner["metadata"]
+    named = {"name": name} if name else {"generateName": f"{metadata['name']}-"}
     body = json.loads(json.dumps(template))
-    body.setdefault("metadata", {}).update(
-        generateName=f"{metadata['name']}-", ownerReferences=[reference(owner)]
-    )  # fmt: skip
+    body.setdefault("metadata", {}).update(ownerReferences=[reference(owner)], **named)
     api.create(PODS, metadata["namespace"], body)
 
 
@@ -121,6 +121,29 @@ class Deployments(Agent):
             copy["spec"]["replicas"] = replicas
             copy["metadata"]["generation"] += 1
             self.store.write(REPLICA_SETS, copy)
+
+
+class StatefulSets(Agent):
+    """Pods with numbers, all at once: of sets whose pods are made anew from the template when somebody deletes them
+    (``OnDelete``). Those of other sets a scene makes itself."""
+
+    def see(self, change: Change) -> None:
+        if change.resource is STATEFUL_SETS:
+            self.wake(change.key)
+        elif change.resource is PODS and (owner := owner_of(change.body)) and owner["kind"] == "StatefulSet":
+            self.wake((change.key[0], owner["name"]))
+
+    def sync(self, key: Key) -> None:
+        found = self.store.get("statefulsets", *key)
+        if found is None or found["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
+            return
+        wanted = [f"{key[1]}-{number}" for number in range(found["spec"]["replicas"])]
+        for name in wanted:
+            if self.store.get("pods", key[0], name) is None:
+                make_pod(self.api, found, found["spec"]["template"], name)
+        for one in owned(self.store, "pods", found["metadata"]["uid"]):
+            if is_active(one) and one["metadata"]["name"] not in wanted:
+                remove(self.api, "pods", one)
 
 
 class Jobs(Agent):
@@ -259,4 +282,4 @@ class ResourceClaims(Agent):
             self.store.write(CLAIMS, found)
 
 
-CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection, ResourceClaims)
+CONTROLLERS = (ReplicaSets, Deployments, StatefulSets, Jobs, Disruption, GarbageCollection, ResourceClaims)

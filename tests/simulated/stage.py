@@ -376,4 +376,4 @@ def staged(classes: Sequence[Json], *, seed: int = 1, replicas: int = 1, **setti
             finally:
                 loop.run_until_complete(world.end())
                 logging.getLogger("slacktide").removeHandler(handler)
-    assert world.invariants.findings == []
+    assert world.invariants.findings == [], world.invariants.findings
