@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from math import ceil
+from typing import Any
 
 from simulated.agents import PODS, Agent, is_active, is_over, owned, owner_of, reference, remove
 from simulated.api_model import ApiModel
@@ -241,9 +242,19 @@ class GarbageCollection(Agent):
     pace = (0.1, 3.0)
     OWNED = ("replicasets", "pods", "availabilities", "resourceclaims")
 
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._gone: set[str] = set()
+        """UIDs."""
+
     def see(self, change: Change) -> None:
         if change.type == "DELETED":
+            self._gone.add(change.body["metadata"]["uid"])
             self.wake(("", change.body["metadata"]["uid"]))
+        elif change.type == "ADDED" and change.resource.plural in self.OWNED:  # after its owner went
+            for owner in change.body["metadata"].get("ownerReferences", ()):
+                if owner["uid"] in self._gone:
+                    self.wake(("", owner["uid"]))
 
     def sync(self, key: Key) -> None:
         for plural in self.OWNED:
