@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from decimal import Decimal
+from functools import lru_cache
+from math import ceil
 
 from simulated.api_model import ApiModel
 from simulated.chance import Chance
@@ -112,15 +115,23 @@ def amounts(pod: Json) -> tuple[int, int]:
     return cpu, memory
 
 
+UNITS = {name: f"1e{power}" for name, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)}
+UNITS |= {f"{name}i": str(1024**power) for power, name in enumerate("KMGTPE", 1)}
+
+
+@lru_cache(4096)
+def quantity(text: str) -> Decimal:
+    """What a quantity says."""
+    unit = next((one for one in (text[-2:], text[-1:]) if one in UNITS), "")
+    return Decimal(text.removesuffix(unit)) * Decimal(UNITS.get(unit, "1"))
+
+
 def millicores(text: str) -> int:
-    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+    return ceil(quantity(text) * 1000)
 
 
 def octets(text: str) -> int:
-    for unit, size in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30)):
-        if text.endswith(unit):
-            return int(text[:-2]) * size
-    return int(text)
+    return ceil(quantity(text))
 
 
 def room(node: Json) -> tuple[int, int, int]:

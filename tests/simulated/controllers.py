@@ -177,6 +177,11 @@ class Jobs(Agent):
             make_pod(self.api, found, found["spec"]["template"])
 
 
+def _share(said: int | str, of: int) -> int:
+    """A number, or a percentage of so many."""
+    return ceil(int(said.rstrip("%")) * of / 100) if isinstance(said, str) else said
+
+
 class Disruption(Agent):
     """What budgets allow."""
 
@@ -210,7 +215,12 @@ class Disruption(Agent):
         names = {one["metadata"]["name"] for one in pods if not one["metadata"].get("deletionTimestamp")}
         told = {name: at for name, at in told.items() if name in names and self.now < seconds_of(at) + TOLD_SECONDS}
         expected = len(pods) if "maxUnavailable" not in spec else self._expected(pods)
-        wanted = spec["minAvailable"] if "minAvailable" in spec else expected - spec["maxUnavailable"]
+        least = spec.get("minAvailable", 0)
+        wanted = (
+            _share(least, expected)
+            if "maxUnavailable" not in spec
+            else expected - _share(spec["maxUnavailable"], expected)
+        )
         healthy = sum(
             is_true(one, "Ready") and one["metadata"]["name"] in names and one["metadata"]["name"] not in told
             for one in pods

@@ -34,6 +34,8 @@ from slacktide.lab.nodes import ZONES, node
 from slacktide.settings import load_live
 
 T = TypeVar("T")
+OWNERS = frozenset({"deployments", "replicasets", "statefulsets", "jobs", "cronjobs"})
+"""Kinds with a template of pods."""
 LOOK_SECONDS = 0.01
 CLOSELY_SECONDS = 10.0
 PATIENCE_SECONDS = 1200.0
@@ -166,7 +168,8 @@ class Stage:
 
     def create(self, kind: str, body: Json) -> Json:
         """Create an object whose pods are the scheduler's."""
-        spec = body["spec"] if kind == "pods" else body.get("spec", {}).get("template", {}).get("spec")
+        template = body if kind == "pods" else body["spec"].get("template", {}) if kind in OWNERS else {}
+        spec = template.get("spec")
         if spec is not None and "containers" in spec:
             spec.setdefault("schedulerName", "slacktide")
         return self.world.make(kind, body, self.namespace if BY_NAME[kind].namespaced else "")
