@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
@@ -159,6 +161,29 @@ class Client:
         """The API server says that it has forgotten their versions."""
         for one in self.connection.watches():
             one.expire()
+
+
+class _Heard(logging.Handler):
+    def __init__(self, said: list[str]) -> None:
+        super().__init__(logging.WARNING)
+        self._said = said
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._said.append(record.getMessage())
+
+
+@contextmanager
+def warnings_of(module: str) -> Iterator[list[str]]:
+    """What a module logs as a warning; a world keeps such lines from all others."""
+    said: list[str] = []
+    handler, log = _Heard(said), logging.getLogger(module)
+    log.addHandler(handler)
+    log.setLevel(logging.WARNING)
+    try:
+        yield said
+    finally:
+        log.removeHandler(handler)
+        log.setLevel(logging.NOTSET)
 
 
 async def until(is_so: Callable[[], T], what: object = "") -> T:

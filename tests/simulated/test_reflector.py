@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import random
 import time
 from collections import Counter
@@ -13,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from simulated.alone import ONE_WAY, Client, Fault, plays, until
+from simulated.alone import ONE_WAY, Client, Fault, plays, until, warnings_of
 from simulated.api_model import Request
 from simulated.loop import EPOCH, WorldLoop
 from simulated.resources import BY_NAME, Json, Refused, Target, encode
@@ -426,20 +425,8 @@ def test_who_reads_thousands_of_objects_gives_others_their_turn() -> None:
     scenario(play)
 
 
-class Heard(logging.Handler):
-    """Warnings of the watches."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self.said: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.said.append(record.getMessage())
-
-
 def first_lists(*faults: Fault, quota: bool = False) -> tuple[ClusterMirror, list[str]]:
     """What is known after the first lists, where these faults come meanwhile, and what was logged as a warning."""
-    heard, log = Heard(), logging.getLogger(watches.__name__)
 
     async def scene(world: World) -> ClusterMirror:
         if quota:
@@ -455,13 +442,8 @@ def first_lists(*faults: Fault, quota: bool = False) -> tuple[ClusterMirror, lis
         await asyncio.gather(*tasks, return_exceptions=True)
         return mirror
 
-    log.addHandler(heard)
-    log.setLevel(logging.WARNING)
-    try:
-        return plays(scene), heard.said
-    finally:
-        log.removeHandler(heard)
-        log.setLevel(logging.NOTSET)
+    with warnings_of(watches.__name__) as said:
+        return plays(scene), said
 
 
 def test_an_api_server_without_dynamic_resources_is_watched_all_the_same() -> None:
