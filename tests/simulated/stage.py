@@ -312,9 +312,9 @@ class Stage:
         self.do(self.leader.kill)
         self.until(lambda: (now := self.world.leader) is not None and now.identity != gone, "somebody leads again")
 
-    def asked(self, path: str, **query: str) -> tuple[int, str]:
-        """What the leader's HTTP server would answer: status and text."""
-        leader = self.leader
+    def asked(self, path: str, replica: Replica | None = None, **query: str) -> tuple[int, str]:
+        """What a replica's HTTP server would answer, the leader's where none is named: status and text."""
+        leader = replica or self.leader
         scheduler, pages = leader.scheduler, self.pages[leader]
         assert scheduler is not None
         assert leader.wire is not None
