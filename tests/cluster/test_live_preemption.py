@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import re
-import signal
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -281,53 +279,6 @@ def test_a_resize_that_stays_deferred_moves_its_pod_and_keeps_its_promise(place:
     if again - (chain[0].ended or again) < SAVED_SECONDS / 2:
         assert status["delivered"] >= LOW
         assert status["state"] == "Kept"
-
-
-def test_an_eviction_that_is_refused_leads_to_the_next_best_host(cast: Cast) -> None:
-    cast.over()  # the controllers that everybody needs stop for a moment
-    place = Place(cast.stage, "refused")
-    best, other = place.nodes(2, cpu="2")
-    # Fewer victims cost less (policy.cost): one on the best host, two on the other. Where both have as many, a draw
-    # decides, and slack does not count.
-    place.create("pods", low("best", nodeSelector={HOSTNAME: best}, labels={"app": "best"}))
-    for name in ("other-0", "other-1"):
-        place.create("pods", low(name, "750m", nodeSelector={HOSTNAME: other}))
-    place.create("pods", high("rock", "300m", nodeSelector={HOSTNAME: best}))
-    place.ready("", 4)
-    # A pod that could do with the places of both on the best host, of whom it may preempt only one, is told whether
-    # that one is protected: so it is known what the scheduler has heard of the budget.
-    place.create("pods", high("asks", "1900m", nodeSelector={HOSTNAME: best}))
-    free, protected = "1 node(s) with bare pods", "1 node(s) with pods protected by"
-    until(lambda: free in place.reason("asks"), "its least running time is over")
-    spec = {"minAvailable": 1, "selector": {"matchLabels": {"app": "best"}}}
-    place.api.post(place.kinds_path("poddisruptionbudgets"), {"metadata": {"name": "best"}, "spec": spec})
-    until(lambda: protected in place.reason("asks"), "the budget protects it")
-    place.api.patch(f"{place.kinds_path('poddisruptionbudgets')}/best", {"spec": {"minAvailable": 0}})
-    until(lambda: free in place.reason("asks"), "the budget lets it go")
-    place.delete("pods", "asks", 0)
-    managers = cast.stage.plane.components["kube-controller-manager"]
-    managers.signal(signal.SIGSTOP)
-    try:
-        until(lambda: "T (stopped)" in Path(f"/proc/{managers.pid}/status").read_text(), "its controller stands still")
-        # Until its controller has seen the change, the API server refuses every eviction under this budget.
-        place.api.patch(f"{place.kinds_path('poddisruptionbudgets')}/best", {"spec": {"minAvailable": "0%"}})
-        place.create("pods", high("needs"))
-        assert place.bound("needs") == other
-    finally:
-        managers.signal(signal.SIGCONT)
-    gone = all_evicted(place, 2)
-    assert sorted(gone) == ["other-0", "other-1"]
-    refused = until(lambda: place.auditor.evictions(place.namespace, 429), "the refusal is logged")
-    assert [act["objectRef"]["name"] for act in refused] == ["best"]
-    assert seconds(refused[0]["stageTimestamp"]) < min(gone.values())  # nobody else was asked to go before
-    assert condition(place.pod("best"), "Ready")["status"] == "True"
-    since = seconds(refused[0]["stageTimestamp"]) - 0.1
-
-    def stays(status: Json) -> bool:
-        return bool(at(status) >= since and status["preemptions"] == 0 and status["running"] == 1)
-
-    status = place.status("pod-best", stays, "it stays")
-    ledgers.independent(status, [place.lives("best")], LOW, 2)
 
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:

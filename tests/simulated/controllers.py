@@ -264,7 +264,7 @@ class GarbageCollection(Agent):
         elif change.type == "ADDED" and change.resource.plural in self.OWNED:  # after its owner went
             for owner in change.body["metadata"].get("ownerReferences", ()):
                 if owner["uid"] in self._gone:
-                    self.wake(("", owner["uid"]))
+                    self.later(self.chance.between("orphans", *self.pace), self.sync, ("", owner["uid"]))
 
     def sync(self, key: Key) -> None:
         for plural in self.OWNED:

@@ -6,6 +6,7 @@ one by one, are in ``kube/translate/test_pod_constraints.py`` and ``cluster/test
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterator
 
@@ -24,6 +25,10 @@ SELECTED = "volume.kubernetes.io/selected-node"
 WATCHDOG = 90
 SOON = 10 * HEARD_SECONDS
 """Seconds within which what was waited for is heard of, decided on and bound."""
+
+
+REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
+ROW, SHUNNED, SECOND = "example.com/row", "example.com/shunned", "second"
 
 
 @pytest.fixture
@@ -227,3 +232,74 @@ def test_a_pod_that_is_deleted_while_it_waits_keeps_nothing_from_others(place: S
     place.create("pods", pod("small", cpu="100m"))
     assert soon(place, "small") == node
     assert is_true(place.pod("big"), "Ready")
+
+
+# -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
+
+
+@pytest.fixture
+def configured() -> Iterator[Stage]:
+    """A spread by default, an affinity that operators add, and another name without it."""
+    not_shunned = {"key": SHUNNED, "operator": "DoesNotExist"}
+    with staged(
+        [service_class("plain", 0.9, 2, default=True)],
+        scheduler__watchdog=WATCHDOG,
+        kube__default_spread=json.dumps([{"maxSkew": 1, "topologyKey": ROW, "whenUnsatisfiable": "DoNotSchedule"}]),
+        kube__profiles=json.dumps([{"schedulerName": SECOND}]),
+        kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [not_shunned]}]}}),
+    ) as stage:
+        yield stage
+
+
+def test_an_affinity_that_operators_add_and_another_name_without_it(configured: Stage) -> None:
+    place = configured
+    (shunned,) = place.nodes(1, labels={SHUNNED: "yes"})
+    place.create("pods", pod("first"))
+    place.create("pods", pod("second", schedulerName=SECOND))
+    assert soon(place, "second") == shunned
+    place.waits("first", SHUNNED)
+    place.patch("nodes", shunned, {"metadata": {"labels": {SHUNNED: None}}})
+    assert soon(place, "first") == shunned
+
+
+def test_a_spread_by_default(configured: Stage) -> None:
+    place = configured
+    place.nodes(1, prefix="wide", labels={ROW: "a"})
+    place.nodes(1, prefix="narrow", labels={ROW: "b"}, pods=1)
+    place.nodes(1, prefix="bare")
+    on_bare = {HOSTNAME: "bare-0"}
+    place.create("pods", pod("free", nodeSelector=on_bare))  # no service selects it
+    soon(place, "free")
+    selector = {"selector": {"app": "by-default"}, "ports": [{"port": 80}]}
+    place.create("services", {"metadata": {"name": "web"}, "spec": selector})
+    place.wait(HEARD_SECONDS)
+    labels = {"app": "by-default"}
+    place.create("pods", pod("nowhere", labels=labels, nodeSelector=on_bare))
+    place.waits("nowhere", ROW)  # a node without that label lies in no row
+    for number in range(4):
+        place.create("pods", pod(f"web-{number}", labels=labels))
+    # Two can be in the wide row while the narrow one has its only one.
+    left = left_of(place, "web", 4)
+    place.waits(left, r"\b1 node\(s\) didn't match pod topology spread constraints\b")
+
+
+def test_pods_on_nodes_that_are_not_ours_count_in_a_spread(place: Stage) -> None:
+    place.nodes(2)
+    place.nodes(2, prefix="foreign", managed=False)
+    zones = {"node-0": "a", "node-1": "b", "foreign-0": "a", "foreign-1": "c"}  # nobody of ours could go to zone c
+    for name, zone in zones.items():
+        place.patch("nodes", name, {"metadata": {"labels": {ZONE: zone}}})
+    spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
+              "labelSelector": {"matchLabels": {"app": "wide"}}}  # fmt: skip
+    for number in range(2):
+        name = f"there-{number}"
+        place.create("pods", pod(name, labels={"app": "wide"}, schedulerName="somebody-else"))
+        target = Target(BY_NAME["pods"], place.namespace, name, "binding")
+        bind(place.world.store, target, {"target": {"name": "foreign-0"}})
+    place.wait(HEARD_SECONDS)
+    nodes = []
+    for name in ("one", "two", "three", "four"):
+        place.create("pods", pod(name, labels={"app": "wide"}, topologySpreadConstraints=[spread]))
+        nodes.append(soon(place, name))
+    assert nodes[:2] == ["node-1", "node-1"]
+    assert set(nodes[2:]) == {"node-0", "node-1"}
