@@ -17,13 +17,15 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from kube.client.test_credentials import plugin, written
 from slacktide.kube.client import http, line_splitter
-from slacktide.kube.client.credentials import Access, Fixed, TokenFile
+from slacktide.kube.client.credentials import Access, Fixed, TokenFile, load_access
 from slacktide.kube.client.http import ApiError, Connection, NotSent, Unreachable, connect
 from slacktide.kube.client.line_splitter import LineSplitter
 from support.authority import SERVER, Authority
 
 HANG_SECONDS = 120.0
+AT_ONCE = 20
 PATH, WATCHED = "/api/v1/things", {"watch": "true"}
 
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -62,6 +64,10 @@ async def halved(request: web.Request) -> web.StreamResponse:
 
 async def refused(_: web.Request) -> web.StreamResponse:
     return web.Response(status=500)
+
+
+async def only_the_right(request: web.Request) -> web.StreamResponse:
+    return web.json_response({}, status=200 if request.headers["Authorization"] == "Bearer right" else 401)
 
 
 async def silent(_: web.Request) -> web.StreamResponse:
@@ -221,12 +227,9 @@ def test_a_renewed_token_file_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("not-yet-valid\n")
 
-    async def answers(request: web.Request) -> web.StreamResponse:
-        return web.json_response({}, status=200 if request.headers["Authorization"] == "Bearer right" else 401)
-
     async def run() -> None:
         credentials = TokenFile(file)
-        async with served(answers) as address, Connection(Access(address, credentials)) as connection:
+        async with served(only_the_right) as address, Connection(Access(address, credentials)) as connection:
             with pytest.raises(ApiError) as caught:
                 await connection.get(PATH)
             assert caught.value.status == 401
@@ -241,6 +244,38 @@ def test_a_renewed_token_file_is_read_again(tmp_path: Path) -> None:
                 await connection.get(PATH)
 
     asyncio.run(run())
+
+
+def test_an_exec_plugin_is_asked_again_when_its_token_is_refused(tmp_path: Path) -> None:
+    count = tmp_path / "count"
+    body = f"""
+path = {str(count)!r}
+n = int(open(path).read()) + 1 if os.path.exists(path) else 1
+open(path, 'w').write(str(n))
+token = 'expired' if n == 1 else 'right'
+print(json.dumps({{'apiVersion': 'client.authentication.k8s.io/v1', 'status': {{'token': token}}}}))
+"""
+
+    async def run() -> None:
+        all_came, came = asyncio.Event(), [0]
+
+        async def answers(request: web.Request) -> web.StreamResponse:
+            came[0] += 1
+            if came[0] == AT_ONCE:
+                all_came.set()
+            await all_came.wait()
+            return await only_the_right(request)
+
+        async with served(answers) as address:
+            user = plugin(tmp_path / "p.py", body)
+            path = written(tmp_path / "a", user, clusters=[{"name": "one", "cluster": {"server": address}}])
+            access = await load_access(path)
+            async with Connection(Access(address, access.credentials)) as connection:
+                # All are refused at first; one of them asks the plugin for all.
+                await asyncio.gather(*(connection.get(PATH) for _ in range(AT_ONCE)))
+
+    asyncio.run(run())
+    assert count.read_text() == "2"
 
 
 async def large(request: web.Request) -> web.StreamResponse:
