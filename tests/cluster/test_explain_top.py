@@ -264,19 +264,17 @@ def test_a_quote_says_who_would_have_to_go_and_so_it_comes(running: Running, bin
     assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
     assert (large["node"], large["reason"][:25]) == (None, "0/2 nodes are available: ")
     assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
-    # And what was quoted comes.
-    told = set(_events(running.plane, "Preempted"))
-    running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
-    until(lambda: "new" in _running(running.plane), "the pod runs")
-    until(lambda: len(set(_events(running.plane, "Preempted")) - told) == 1, "one more was preempted")
-
-
-def test_a_quote_is_refused_as_the_pod_would_be(running: Running, binaries: Binaries) -> None:
+    # What the API server would refuse, or what makes no pods, is refused.
     done = plugin(running, binaries, "quote", "-f", "-", stdin=new_pod(annotations={"slacktide.io/slo": "95%"}))
     assert done.returncode != 0
     assert "slacktide.io/slo: found '95%'" in done.stderr
     done = plugin(running, binaries, "quote", "-f", "-", stdin="kind: ConfigMap\n")
     assert (done.returncode, "a Pod, or a workload with a pod template" in done.stderr) == (3, True)
+    # And what was quoted comes.
+    told = set(_events(running.plane, "Preempted"))
+    running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
+    until(lambda: "new" in _running(running.plane), "the pod runs")
+    until(lambda: len(set(_events(running.plane, "Preempted")) - told) == 1, "one more was preempted")
 
 
 RUNS = (

@@ -38,7 +38,7 @@ QUANTITIES = {
 SMALL = {"0.5", "1m", "1n", "0.000000001"}
 
 
-def test_impossible_quantities(ward: Ward) -> None:
+def impossible_quantities(ward: Ward) -> None:
     names = []
     for resource, values in QUANTITIES.items():
         for value in values:
@@ -61,7 +61,7 @@ def test_impossible_quantities(ward: Ward) -> None:
     ward.remove(*(name for name, _ in names))
 
 
-def test_huge_selectors(ward: Ward) -> None:
+def huge_selectors(ward: Ward) -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     peers = {"labelSelector": {"matchExpressions": expressions(300, 30)}, "topologyKey": "kubernetes.io/hostname"}
     terms = [{"matchExpressions": expressions(20, 20)} for _ in range(200)]
@@ -87,6 +87,11 @@ def test_huge_selectors(ward: Ward) -> None:
     ward.again()
     ward.canary()
     ward.remove(*huge)
+
+
+def test_what_the_api_server_lets_in_makes_nobody_else_wait(ward: Ward) -> None:
+    impossible_quantities(ward)
+    huge_selectors(ward)
 
 
 def test_the_definitions_are_deleted_while_it_runs(ward: Ward) -> None:

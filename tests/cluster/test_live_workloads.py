@@ -190,6 +190,8 @@ def test_bare_pods(place: Place) -> None:
     lived, t = life.alive(at(short)), at(short)
     ledgers.close(short["delivered"], life.running(t) / lived, ledgers.error_of([life], t, 2) / lived, "delivered")
     assert short["state"] == "Kept"
+    place.delete("pods", "plain", 0)
+    until(lambda: place.ledger("pod-plain") is None, "the garbage collector took its ledger")
 
 
 @scene
