@@ -136,11 +136,6 @@ class FaultyProxy:
         path.chmod(0o600)
         return path
 
-    @property
-    def open_watches(self) -> int:
-        """Watches that the API server has accepted and nobody has ended."""
-        return len(self._watches)
-
     def add(self, fault: Fault) -> Fault:
         """Applies a fault from now on."""
         self.faults.append(fault)

@@ -33,7 +33,6 @@ CLASS, HOSTNAME = "slacktide.io/class", "kubernetes.io/hostname"
 HIGH, LOW = 0.99, 0.5
 LEAST = 3.0
 """Seconds that everybody may run before it is preempted."""
-TRIES = 5
 GRACE = 10
 SAVED_SECONDS = 25.0
 """Of slack: so much a pod has that is moved."""
@@ -91,12 +90,6 @@ def evicted(place: Place) -> dict[str, float]:
     """Names of the pods that the scheduler evicted, and when."""
     acts = place.auditor.evictions(place.namespace)
     return {act["objectRef"]["name"]: seconds(act["stageTimestamp"]) for act in acts}
-
-
-def budget_says(place: Place, name: str, what: str) -> int:
-    """A number of a budget's status; -1 until its controller has looked at it."""
-    found = (place.get("poddisruptionbudgets", name) or {}).get("status") or {}
-    return int(found.get(what, -1)) if found.get("observedGeneration") else -1
 
 
 def slacks(note: str) -> tuple[float, float]:
