@@ -26,6 +26,7 @@ from cluster.running import (
     service_class,
     staged,
 )
+from slacktide.kube.translate.owners import Target
 from slacktide.lab import Binaries
 
 SILVER, BRONZE = 0.9, 0.05
@@ -190,8 +191,22 @@ def test_bare_pods(place: Place) -> None:
     lived, t = life.alive(at(short)), at(short)
     ledgers.close(short["delivered"], life.running(t) / lived, ledgers.error_of([life], t, 2) / lived, "delivered")
     assert short["state"] == "Kept"
-    place.delete("pods", "plain", 0)
-    until(lambda: place.ledger("pod-plain") is None, "the garbage collector took its ledger")
+
+
+@scene
+def test_the_ledger_of_an_owner_that_nobody_watches_goes_with_it(place: Place) -> None:
+    """The garbage collector takes it; what the scheduler makes of that: ``simulated/test_changes.py``."""
+    place.nodes(1)
+    maps = f"/api/v1/namespaces/{place.namespace}/configmaps"
+    uid = place.api.post(maps, {"metadata": {"name": "custom"}})["metadata"]["uid"]
+    body = pod("piece")
+    owner = {"apiVersion": "v1", "kind": "ConfigMap", "name": "custom", "uid": uid, "controller": True}
+    body["metadata"]["ownerReferences"] = [owner]
+    place.create("pods", body)
+    ledger = Target("v1", "ConfigMap", place.namespace, "custom", uid).ledger
+    settled(place, ledger, 1)
+    place.api.delete(f"{maps}/custom?propagationPolicy=Background")
+    until(lambda: place.get("pods", "piece") is None and place.ledger(ledger) is None, "both are gone")
 
 
 @scene
