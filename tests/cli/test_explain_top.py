@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import click
 import pytest
+from click.testing import CliRunner
 
+from slacktide.cli import app
 from slacktide.cli.cluster.explain import explain as explaining
 from slacktide.cli.cluster.top import Ledgers
 from slacktide.cli.cluster.top_rows import Line
+from slacktide.errors import ConfigError
 from slacktide.for_people import slack_text
 from slacktide.kube.publish.conditions import READ_WRITE_ONCE_POD, named_rule
 from slacktide.kube.translate.selectors import NOTHING, PodSelection, TermEffect
@@ -68,3 +74,15 @@ def test_what_is_explained_is_named_as_for_kubectl(words: list[str], command: st
 def test_a_kind_that_is_none_is_refused() -> None:
     with pytest.raises(click.UsageError, match="deployment"):
         explaining.resolve_command(click.Context(explaining), ["deploymnt", "web"])
+
+
+def test_an_address_where_nobody_answers_is_an_error(tmp_path: Path) -> None:
+    config = {"current-context": "x", "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+              "clusters": [{"name": "x", "cluster": {"server": "http://127.0.0.1:9"}}],
+              "users": [{"name": "x", "user": {}}]}  # fmt: skip
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(json.dumps(config))
+    words = ["explain", "high", "--address", "http://127.0.0.1:9", "--kubeconfig", str(kubeconfig)]
+    result = CliRunner().invoke(app, words)
+    assert isinstance(result.exception, ConfigError)
+    assert str(result.exception).startswith("--address: http://127.0.0.1:9: ")

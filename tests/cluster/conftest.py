@@ -15,7 +15,7 @@ from slacktide.lab import Binaries, ControlPlane, LabError
 from slacktide.lab.binaries import NEEDED
 
 PROGRAMS = (*NEEDED, "kube-scheduler", "kubectl", "helm")
-LONGEST = "test_live_leaders.py"
+LONGEST = "test_runbooks.py"
 """It waits for minutes: begun last, it would be alone in the end."""
 
 

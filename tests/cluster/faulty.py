@@ -76,8 +76,6 @@ class FaultyProxy:
         self.seen: Counter[tuple[str, str]] = Counter()
         self.paths: list[tuple[str, str]] = []
         self.faults: list[Fault] = []
-        self.rewrite: Callable[[bytes], bytes] = lambda content: content
-        """Changes what the API server says, in answers and watches."""
         self._access = access
         self._chance = random.Random(seed)
         self._port = port
@@ -137,11 +135,6 @@ class FaultyProxy:
         )
         path.chmod(0o600)
         return path
-
-    @property
-    def open_watches(self) -> int:
-        """Watches that the API server has accepted and nobody has ended."""
-        return len(self._watches)
 
     def add(self, fault: Fault) -> Fault:
         """Applies a fault from now on."""
@@ -246,7 +239,7 @@ class FaultyProxy:
         ) as answer:
             if watch and answer.status == 200:
                 return await self._pass_watch(request, answer)
-            content = self.rewrite(await answer.read())
+            content = await answer.read()
         if fault is not None and fault.lose_answer:
             return self._reset(request)
         self.seen[request.method, str(answer.status)] += 1
@@ -278,7 +271,7 @@ class FaultyProxy:
     async def _pump(self, answer: aiohttp.ClientResponse, response: web.StreamResponse, path: str) -> None:
         async for piece in answer.content.iter_any():
             await self._passable(path)
-            await response.write(self.rewrite(piece))
+            await response.write(piece)
 
 
 def _refusal(fault: Fault) -> web.Response:

@@ -95,16 +95,6 @@ def readiness(is_ready: bool, at: str) -> list[dict[str, Any]]:
     return [{"type": kind, **said} for kind in ("Ready", "ContainersReady")]
 
 
-def lease_holder(api: Api, path: str) -> str:
-    """The identity that holds a lease; nothing where nobody has, as before anybody has made the lease."""
-    try:
-        return str(api.get(path)["spec"].get("holderIdentity") or "")
-    except ApiError as error:
-        if error.status != 404:
-            raise
-        return ""
-
-
 def new_namespace(api: Api) -> str:
     name = f"test-{os.getpid()}-{next(NUMBERS)}"
     api.post("/api/v1/namespaces", {"metadata": {"name": name}})

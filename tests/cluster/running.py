@@ -369,11 +369,6 @@ class Place:
         grows = 1.0 / status["promised"] - 1.0 if status["running"] and not status["waiting"] else -1.0
         return float(status["slackSeconds"]) + grows * (time.time() - at(status))
 
-    def ledgers_listed(self) -> dict[str, str]:
-        """Resource versions of the ledgers in the scene's namespace, by their UIDs."""
-        items = self.api.get(self.kinds_path("availabilities"))["items"]
-        return {one["metadata"]["uid"]: one["metadata"]["resourceVersion"] for one in items}
-
     def lives(self, prefix: str = "") -> list[Life]:
         return self.auditor.lives(self.namespace, prefix)
 

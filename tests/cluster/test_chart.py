@@ -10,7 +10,6 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -175,19 +174,13 @@ def _key(one: Json) -> str:
 # A second scheduler, with every value.
 
 
-def test_every_value_is_tried() -> None:
-    def known(path: str) -> bool:
-        one: Any = EVERY
-        for name in path.split("."):
-            if not isinstance(one, dict) or name not in one:
-                return False
-            one = one[name]
-        return True
-
-    assert [path for path, _, _ in chart_files.values() if not known(path)] == []
+def test_a_second_scheduler_is_upgraded_with_every_value_and_then_with_none(helm: Helm, kubectl: Kubectl) -> None:
+    upgraded_from_the_chart_before(helm, kubectl)
+    policies_go_by_its_name(kubectl)
+    left_out_by_an_upgrade(helm, kubectl)
 
 
-def test_a_second_scheduler_of_the_chart_before_is_upgraded_with_every_value(helm: Helm, kubectl: Kubectl) -> None:
+def upgraded_from_the_chart_before(helm: Helm, kubectl: Kubectl) -> None:
     before = {"fullnameOverride": "other", "crds": {"check": False}}  # here are the definitions of this one
     where = ("-n", "elsewhere", "--create-namespace", "--skip-crds")
     helm.ok("install", "tried", str(BEFORE), *where, values=before)
@@ -239,15 +232,15 @@ def _stub(plural: str, kind: str) -> Json:
     return {"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": name, "spec": spec}
 
 
-def test_the_second_ones_policies_go_by_its_name(helm: Helm, kubectl: Kubectl) -> None:
-    assert "tried" in helm.ok("list", "-A")
+def policies_go_by_its_name(kubectl: Kubectl) -> None:
     wrong = partial(workload, "Pod", {"slacktide.io/approach": "none"})
     until(lambda: kubectl.refuses(wrong(scheduler="second")), "a policy refuses a pod of the second scheduler")
     until(lambda: kubectl.refuses(wrong()), "a policy of the manifests refuses a pod of the first")
     assert not kubectl.refuses(wrong(scheduler="third"))
 
 
-def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl: Kubectl) -> None:
+def left_out_by_an_upgrade(helm: Helm, kubectl: Kubectl) -> None:
+    """All that can be."""
     off: Json = {name: {"enabled": False} for name in SWITCHES} | {
         "metrics": {"scrapeConfig": {"enabled": False}},
         "schedulerName": "second",
@@ -268,7 +261,9 @@ def test_all_that_can_be_left_out_is_left_out_by_an_upgrade(helm: Helm, kubectl:
 # Two releases.
 
 
-def test_a_second_release_with_the_same_scheduler_name_is_refused(helm: Helm, kubectl: Kubectl) -> None:
+def test_a_second_release_with_the_same_scheduler_name_is_refused_and_the_first_passes_its_test(
+    helm: Helm, kubectl: Kubectl
+) -> None:
     values = {"schedulerName": "twin", "admission": {"enabled": False}}
     install = partial(helm, "install", "--create-namespace", "--skip-crds")
     answer = install("one-slacktide", str(CHART), "-n", "one", values=values)
@@ -283,18 +278,7 @@ def test_a_second_release_with_the_same_scheduler_name_is_refused(helm: Helm, ku
     assert "schedulerName: found twin, which release one-slacktide" in upgrade.error
     helm.ok("uninstall", "two-slacktide", "-n", "two", "--wait")
     assert helm("upgrade", "one-slacktide", str(CHART), "-n", "one", values=values).code == 0
-
-
-def test_a_quota_for_a_namespace_that_does_not_exist_installs_nothing(helm: Helm, kubectl: Kubectl) -> None:
-    values = {"schedulerName": "third", "quotas": {"nowhere": {"few": {"class": "gold", "hard": {"workloads": 1}}}}}
-    answer = helm("install", "third-slacktide", str(CHART), "-n", "third", "--create-namespace", values=values)
-    assert answer.code != 0
-    assert "quotas.nowhere: found a namespace that does not exist" in answer.error
-    assert "third-slacktide" not in helm.ok("list", "-A")
-    assert "third-slacktide" not in kubectl.ok("get", "clusterroles,deployments", "-A", "-o", "name")
-
-
-def test_helm_test_waits_for_a_pod_that_the_scheduler_places(helm: Helm, kubectl: Kubectl) -> None:
+    # Its test waits for a pod that the scheduler places.
     with ThreadPoolExecutor(1) as pool:
         tested = pool.submit(helm, "test", "one-slacktide", "-n", "one", "--timeout=100s")
         until(lambda: kubectl("-n", "one", "get", "pod/one-slacktide-test").code == 0, "the test's pod is there")
@@ -305,6 +289,15 @@ def test_helm_test_waits_for_a_pod_that_the_scheduler_places(helm: Helm, kubectl
         answer = tested.result()
     assert answer.code == 0, answer.error
     helm.ok("uninstall", "one-slacktide", "-n", "one", "--wait")
+
+
+def test_a_quota_for_a_namespace_that_does_not_exist_installs_nothing(helm: Helm, kubectl: Kubectl) -> None:
+    values = {"schedulerName": "third", "quotas": {"nowhere": {"few": {"class": "gold", "hard": {"workloads": 1}}}}}
+    answer = helm("install", "third-slacktide", str(CHART), "-n", "third", "--create-namespace", values=values)
+    assert answer.code != 0
+    assert "quotas.nowhere: found a namespace that does not exist" in answer.error
+    assert "third-slacktide" not in helm.ok("list", "-A")
+    assert "third-slacktide" not in kubectl.ok("get", "clusterroles,deployments", "-A", "-o", "name")
 
 
 # The life of an installation.

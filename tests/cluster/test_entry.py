@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 from cluster.installation import ACCOUNT, installed
 from cluster.kubectl import Json, Kubectl, cells
-from cluster.labtools import condition, deployment, pod, pods_path, until
+from cluster.labtools import condition, pod, pods_path, until
 from cluster.running import Running
 from cluster.workloads import workload
 from slacktide.cli import app
@@ -407,58 +407,6 @@ def _own(kind: str, name: str, spec: Json, **metadata: str) -> Json:
 
 def _quota(service: str, **hard: Any) -> Json:
     return _own("PromiseQuota", service, {"class": service, "hard": hard}, namespace="bounded")
-
-
-def test_beyond_a_quota_pods_wait_and_are_told_why_and_the_next_leader_says_the_same(
-    plane: ControlPlane, scheduler: Running, bounded: str
-) -> None:
-    labels = {"slacktide.io/class": "half"}
-    path = pods_path(bounded)
-
-    def create(name: str) -> None:
-        plane.api.post(path, pod(name, cpu="1", labels=labels, schedulerName="slacktide"))
-
-    def bound() -> set[str]:
-        return {one["metadata"]["name"] for one in plane.api.get(path)["items"] if one["spec"].get("nodeName")}
-
-    def reason() -> str:
-        return str(condition(plane.api.get(f"{path}/third"), "PodScheduled").get("message", ""))
-
-    said = "service class 'half': PromiseQuota 'half' exceeded: it allows 1 cpu times promise"
-    create("first")
-    create("second")
-    until(lambda: bound() == {"first", "second"}, "two are placed")  # only then: times of creation are whole seconds
-    create("third")
-    until(lambda: reason() == said, "the third knows why it waits")
-    events = f"/api/v1/namespaces/{bounded}/events"
-    until(lambda: any(one["message"] == said for one in plane.api.get(events)["items"]), "an event says it")
-    token = plane.service_account_token("default", "explain")
-
-    def explained() -> str:
-        return str(json.loads(asked(scheduler, f"/explain?namespace={bounded}&name=third", token)[1]).get("problem"))
-
-    assert explained() == said
-    # Another leader: the two that run keep their promise, and the third waits.
-    scheduler.stop()
-    scheduler.restart()
-    until(lambda: explained() == said, "the next leader says the same")
-    assert bound() == {"first", "second"}
-    ledgers = plane.api.get(f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/availabilities")["items"]
-    assert {one["metadata"]["name"] for one in ledgers} == {"pod-first", "pod-second"}
-    plane.api.delete(f"{path}/first", 0)
-    until(lambda: "third" in bound(), "the third comes in the place of the first")
-    # Of a workload that has a ledger, that says so.
-    plane.api.delete(f"{path}/second", 0)
-    web = deployment("web", 2, cpu="1", labels=labels, schedulerName="slacktide")
-    plane.api.post(f"/apis/apps/v1/namespaces/{bounded}/deployments", web)
-
-    def told() -> str:
-        found = plane.api.get(f"/apis/slacktide.io/v1beta1/namespaces/{bounded}/availabilities")["items"]
-        return "".join(one["status"].get("message", "") for one in found)
-
-    more = "pods without a promise: 1 (PromiseQuota 'half' exceeded: it allows 1 cpu times promise)"
-    until(lambda: more in told(), "the ledger says how many have none, and why")
-    plane.api.delete(f"/apis/apps/v1/namespaces/{bounded}/deployments/web?propagationPolicy=Background")
 
 
 def test_the_status_of_a_quota_says_what_is_used_and_how_many_wait(

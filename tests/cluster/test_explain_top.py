@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import re
@@ -19,12 +18,11 @@ from click.testing import CliRunner, Result
 
 from cluster.kubectl import cells
 from cluster.labtools import deployment, pod, pods, until
-from cluster.pulse import Pulse
 from cluster.running import Running, prepared, service_class
 from slacktide.cli import app
 from slacktide.cli.cluster.top_rows import HEAD
 from slacktide.config import Config
-from slacktide.errors import ConfigError, InputError
+from slacktide.errors import InputError
 from slacktide.kube.client.metadata import unix_seconds
 from slacktide.lab import Binaries, ControlPlane
 from slacktide.model.durations import parse_duration
@@ -57,6 +55,7 @@ def running(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield scheduler
         scheduler.stop()
         assert not scheduler.complaints()
+        assert plane.token not in scheduler.log
     finally:
         plane.kill()
 
@@ -81,10 +80,11 @@ def _at(running: Running) -> tuple[str, str]:
 def explained(running: Running, name: str, *words: str) -> str:
     result = run("explain", name, *_at(running), *words)
     assert result.exit_code == 0, (result.output, result.exception)
+    assert running.plane.token not in result.output
     return result.output
 
 
-def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
+def test_why_here_why_preempted_and_why_waiting(running: Running) -> None:
     (victim,) = _events(running.plane, "Preempted")
     text = explained(running, "high")
     # A gold pod that has just come has used up its start-up allowance (alpha) before it began.
@@ -94,33 +94,16 @@ def test_why_here_names_the_victims_and_both_slacks(running: Running) -> None:
     assert here[2] == f"default/{victim}"
     assert float(here[1]) < -22
     assert "Pod high, class gold: promised 0.9990" in text
-
-
-def test_why_preempted_is_answered_although_the_pod_is_gone(running: Running) -> None:
-    (victim,) = _events(running.plane, "Preempted")
-    # Its containers ended before the other came; it is listed a little longer.
+    # The victim's containers ended before the other came; it is listed a little longer.
     text = until(lambda: (found := explained(running, victim)).startswith(f"Pod default/{victim} (gone)") and found)
     had = r"it had (unlimited slack|-?\d[\dmhs.]* of slack after start-up), the preemptor -\d[\dmhs.]* of"
     assert re.search(rf"preempted on node-\d by default/high: {had}", text)
-
-
-def test_why_waiting_counts_nodes(running: Running) -> None:
     waiting = pods(running.plane.api, "default", "Pending")[0]["metadata"]["name"]
     text = explained(running, waiting)
     assert "waits: 0/2 nodes are available: 2 Insufficient cpu. preemption: " in text
     assert "Deployment low, class bronze: promised 0.5000" in text
     found = json.loads(explained(running, waiting, "--json"))
     assert (found["state"], found["ledger"]["running"], found["ledger"]["waiting"]) == ("waiting", 3, 4)
-
-
-def test_why_waiting_without_a_class(running: Running) -> None:
-    labels = {"slacktide.io/class": "platinum"}
-    running.plane.api.post("/api/v1/namespaces/default/pods", pod("odd", labels=labels, **OURS))
-    try:
-        wanted = "waits: service class 'platinum': does not exist"
-        until(lambda: wanted in run("explain", "odd", *_at(running)).output, "its problem is known")
-    finally:
-        running.plane.api.delete("/api/v1/namespaces/default/pods/odd")
 
 
 def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -145,17 +128,11 @@ def test_without_the_scheduler_the_cluster_tells(running: Running, monkeypatch: 
     assert "pod default/nobody: expected one that exists, or existed lately" in str(nobody.exception)
 
 
-def test_an_address_where_nobody_answers_is_an_error(running: Running) -> None:
-    nowhere = ("--address", "http://127.0.0.1:9")
-    result = run("explain", "high", *nowhere, "--kubeconfig", str(running.plane.kubeconfig))
-    assert isinstance(result.exception, ConfigError)
-    assert str(result.exception).startswith("--address: http://127.0.0.1:9: ")
-
-
 def top(running: Running, *words: str) -> list[list[str]]:
     """The summary, the head and the rows; bronze may be overloaded, which a line between says."""
     result = run("top", "--once", "--wide", "--kubeconfig", str(running.plane.kubeconfig), *words)
     assert result.exit_code == 0, (result.output, result.exception)
+    assert running.plane.token not in result.output
     return [re.split(r" {2,}", line) for line in result.output.splitlines() if " is overloaded: " not in line]
 
 
@@ -166,8 +143,16 @@ def slack_of(text: str) -> float:
     return -parse_duration(text[1:]) if text.startswith("-") else parse_duration(text)
 
 
-def test_top_carries_the_ledgers_on(running: Running) -> None:
+def test_top_sorts_by_slack_and_carries_the_ledgers_on(running: Running) -> None:
     """A pod that finds no node loses a second of slack each second; its ledger is written once."""
+    summary, head, *rows = top(running)
+    assert summary[0].startswith(f"{len(rows)} workloads: ")
+    assert tuple(head) == HEAD
+    slacks = [slack_of(row[5]) for row in rows]
+    assert slacks == sorted(slacks)
+    assert [row[1] for row in top(running, "--sort", "name")[2:]] == sorted(row[1] for row in rows)
+    assert top(running, "-n", "kube-system")[2:] == []
+    assert run("top", "-A", "-n", "x", "--kubeconfig", str(running.plane.kubeconfig)).exit_code == 2
     api, path = running.plane.api, "/apis/slacktide.io/v1beta1/namespaces/default/availabilities"
     api.post("/api/v1/namespaces/default/pods", pod("huge", cpu="100", labels=BRONZE, **OURS))
     try:
@@ -193,23 +178,6 @@ def test_top_carries_the_ledgers_on(running: Running) -> None:
     # The start-up that decisions hold back is no missing slack.
     lost, written = status["slackSeconds"] + Config().qos.alpha - slack_of(row[5]), unix_seconds(status["at"])
     assert asked - written - 0.1 <= lost <= told - written + 0.1
-
-
-def test_top_sorts_by_slack_and_says_how_many_stand_how(running: Running) -> None:
-    summary, head, *rows = top(running)
-    assert summary[0].startswith(f"{len(rows)} workloads: ")
-    assert tuple(head) == HEAD
-    slacks = [slack_of(row[5]) for row in rows]
-    assert slacks == sorted(slacks)
-    assert [row[1] for row in top(running, "--sort", "name")[2:]] == sorted(row[1] for row in rows)
-    assert top(running, "-n", "kube-system")[2:] == []
-    assert run("top", "-A", "-n", "x", "--kubeconfig", str(running.plane.kubeconfig)).exit_code == 2
-
-
-def test_no_secret_is_shown(running: Running) -> None:
-    token = running.plane.token
-    for text in (explained(running, "high", "--json"), "\n".join(map(str, top(running))), running.log):
-        assert token not in text
 
 
 def plugin(running: Running, binaries: Binaries, *words: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
@@ -277,7 +245,7 @@ def test_the_tab_key_completes_what_is_in_the_cluster(running: Running, binaries
     assert completed(running, binaries, "top", "--context", context, "--namespace", "defa") == ["default"]
 
 
-def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: Running, binaries: Binaries) -> None:
+def test_a_quote_says_who_would_have_to_go_and_so_it_comes(running: Running, binaries: Binaries) -> None:
     before = {one["metadata"]["uid"] for one in pods(running.plane.api, "default")}
     gold = new_pod(cpu="1", labels=GOLD)
     text = asked(running, binaries, "quote", "-f", "-", stdin=gold)
@@ -296,27 +264,18 @@ def test_a_quote_says_where_a_pod_would_be_and_whom_it_would_displace(running: R
     assert len({one["victims"][0]["pod"] for one in found if one["victims"]}) == 3
     assert (large["node"], large["reason"][:25]) == (None, "0/2 nodes are available: ")
     assert {one["metadata"]["uid"] for one in pods(running.plane.api, "default")} == before
-
-
-def test_a_quote_is_refused_as_the_pod_would_be(running: Running, binaries: Binaries) -> None:
+    # What the API server would refuse, or what makes no pods, is refused.
     done = plugin(running, binaries, "quote", "-f", "-", stdin=new_pod(annotations={"slacktide.io/slo": "95%"}))
     assert done.returncode != 0
     assert "slacktide.io/slo: found '95%'" in done.stderr
     done = plugin(running, binaries, "quote", "-f", "-", stdin="kind: ConfigMap\n")
     assert (done.returncode, "a Pod, or a workload with a pod template" in done.stderr) == (3, True)
-
-
-def test_what_was_quoted_comes(running: Running, binaries: Binaries) -> None:
-    text = asked(running, binaries, "quote", "-f", "-", stdin=new_pod(cpu="1", labels=GOLD))
-    assert "preempting 1" in text
-    before = set(_events(running.plane, "Preempted"))
+    # And what was quoted comes.
+    told = set(_events(running.plane, "Preempted"))
     running.plane.api.post("/api/v1/namespaces/default/pods", pod("new", cpu="1", labels=GOLD, **OURS))
     until(lambda: "new" in _running(running.plane), "the pod runs")
-    until(lambda: len(set(_events(running.plane, "Preempted")) - before) == 1, "one more was preempted")
+    until(lambda: len(set(_events(running.plane, "Preempted")) - told) == 1, "one more was preempted")
 
-
-PAGE_SECONDS = 2.0
-"""So long after the API server the page shows a change, at most, on a quiet machine."""
 
 RUNS = (
     "const names = new Map(); for (const one of slacktide.nodes.values()) names.set(one.number, one.name);"
@@ -325,7 +284,7 @@ RUNS = (
 )
 
 
-def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_path: Path) -> None:
+def test_the_page_follows_a_preemption(running: Running, tmp_path: Path) -> None:
     api = running.plane.api
 
     def truth() -> dict[str, str]:
@@ -339,23 +298,16 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
     def among(name: str, found: Callable[[], dict[str, str]]) -> bool:
         return name in found()
 
-    pulse = Pulse()
-    pulse.attend(f"http://127.0.0.1:{running.port}/livez")
-    with contextlib.ExitStack() as stack:
-        stack.callback(pulse.stop)
-        browser = stack.enter_context(chromium(tmp_path / "profile"))
+    with chromium(tmp_path / "profile") as browser:
         looks(browser, "light", 1280)
         browser.get(f"http://127.0.0.1:{running.port}/dashboard/")
         until(lambda: browser.execute_script("return !document.getElementById('main').hidden"))
         until(lambda: browser.execute_script(RUNS) == truth(), "the page shows what runs")
-        lags = []
         for name in ("higher-1", "higher-2"):
             before = truth()
             api.post("/api/v1/namespaces/default/pods", pod(name, cpu="1", labels=GOLD, **OURS))
             until(partial(among, name, truth), "the gold pod runs")
-            seen = time.time()
             until(partial(among, name, partial(browser.execute_script, RUNS)), "the page shows the gold pod")
-            lags.append(time.time() - seen - pulse.late(seen, time.time()))
             until(lambda: browser.execute_script(RUNS) == truth(), "the page shows what runs")
             (victim,) = set(before) - set(truth())
             told = browser.execute_script(
@@ -364,7 +316,6 @@ def test_the_page_follows_a_preemption_within_two_seconds(running: Running, tmp_
                 f"default/{name}",
             )
             assert told == [f"default/{victim}"]
-        assert max(lags) < PAGE_SECONDS
         # Who waits, and why, as explain says it.
         waiting = {one["metadata"]["name"] for one in pods(api, "default", "Pending")}
         until(

@@ -53,7 +53,7 @@ def gone(api: Api, namespace: str, name: str) -> bool:
     return all(one["metadata"]["name"] != name for one in pods(api, namespace))
 
 
-def test_nodes_have_what_was_asked_for_and_are_ready(lab: ControlPlane) -> None:
+def test_nodes_have_what_was_asked_for_and_say_whether_they_are_ready(lab: ControlPlane) -> None:
     names = lab.create_nodes(7, cpu="2500m", memory="3Gi", pods=17, labels={"disk": "fast"})
     nodes = {one["metadata"]["name"]: one for one in lab.api.get("/api/v1/nodes")["items"]}
     assert set(nodes) == set(names)
@@ -67,15 +67,9 @@ def test_nodes_have_what_was_asked_for_and_are_ready(lab: ControlPlane) -> None:
     zones = [nodes[name]["metadata"]["labels"]["topology.kubernetes.io/zone"] for name in names]
     assert zones == ["zone-a", "zone-b", "zone-c", "zone-a", "zone-b", "zone-c", "zone-a"]
 
-
-def test_a_node_that_says_nothing_about_itself_becomes_ready(lab: ControlPlane) -> None:
-    lab.api.post("/api/v1/nodes", {"metadata": {"name": "bare"}})
+    lab.api.post("/api/v1/nodes", {"metadata": {"name": "bare"}})  # which says nothing about itself
     until(lambda: condition(lab.api.get("/api/v1/nodes/bare"), "Ready").get("status") == "True", "the node is ready")
     assert lab.api.get("/api/v1/nodes/bare")["status"]["allocatable"]["cpu"] == "4"
-
-
-def test_a_node_that_is_set_not_ready_is_tainted_and_recovers(lab: ControlPlane) -> None:
-    lab.create_nodes(1)
 
     def tainted() -> bool:
         taints = lab.api.get("/api/v1/nodes/node-0")["spec"].get("taints", [])
@@ -87,75 +81,61 @@ def test_a_node_that_is_set_not_ready_is_tainted_and_recovers(lab: ControlPlane)
     until(lambda: not tainted(), "the taint is gone")
 
 
-def test_a_deployments_pods_are_made_and_run_where_they_are_bound(lab: ControlPlane, namespace: str) -> None:
+def test_pods_of_controllers_are_made_and_run_where_they_are_bound(lab: ControlPlane, namespace: str) -> None:
     lab.create_nodes(2)
-    lab.api.post(f"/apis/apps/v1/namespaces/{namespace}/deployments", deployment("web", 4))
-    made = until(lambda: len(found := pods(lab.api, namespace)) == 4 and found, "four pods")
+    paths = {kind: f"/apis/{kind}/v1/namespaces/{namespace}" for kind in ("apps", "batch")}
+    lab.api.post(f"{paths['apps']}/deployments", deployment("web", 4))
+    lab.api.post(f"{paths['batch']}/jobs", job("short", 1))
+    made = until(lambda: len(found := pods(lab.api, namespace)) == 5 and found, "five pods")
     assert all("nodeName" not in one["spec"] for one in made)  # nobody schedules here
     for number, one in enumerate(made):
         bind(lab.api, namespace, one["metadata"]["name"], f"node-{number % 2}")
-    running = until(lambda: len(found := pods(lab.api, namespace, "Running")) == 4 and found, "all run")
+    until(lambda: lab.api.get(f"{paths['apps']}/deployments/web")["status"].get("readyReplicas") == 4, "all are ready")
+    running = [one for one in pods(lab.api, namespace, "Running") if one["metadata"]["name"].startswith("web")]
     assert len({one["status"]["podIP"] for one in running}) == 4
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/web"
-    until(lambda: lab.api.get(path)["status"].get("readyReplicas") == 4, "the Deployment counts them")
+    until(lambda: condition(lab.api.get(f"{paths['batch']}/jobs/short"), "Complete"), "the Job is complete")
+    assert lab.api.get(f"{paths['batch']}/jobs/short")["status"]["succeeded"] == 1
 
 
-def test_a_pod_is_ready_after_its_start_up_delay(lab: ControlPlane, namespace: str) -> None:
+def test_kubelets_do_what_annotations_of_pods_say(lab: ControlPlane, namespace: str) -> None:
+    """How long a pod takes to start and to end, whether it fails, and whether it is taken at all."""
     lab.create_nodes(1)
-    delay = 15.25  # so long that the test is through before it is over
-    place(lab, namespace, pod("slow", annotations={"slacktide.io/startup-seconds": f"{delay}"}), pod("quick"))
+    delay = 15.25  # so long that all else is over before
+    ends = {"slacktide.io/run-seconds": "0", "slacktide.io/exit-code": "3"}
+    brief = {"slacktide.io/shutdown-seconds": "0.5"}
+    place(
+        lab,
+        namespace,
+        pod("slow", annotations={"slacktide.io/startup-seconds": f"{delay}"}),
+        pod("quick", terminationGracePeriodSeconds=60, annotations=brief),
+        pod("lingers", terminationGracePeriodSeconds=4),
+        pod("fails", annotations=ends, restartPolicy="Never"),
+        pod("no", annotations={"slacktide.io/reject-reason": "OutOfcpu"}),
+    )
     started = until(lambda: condition(lab.api.get(f"{pods_path(namespace)}/slow"), "Ready"), "the kubelet has it")
     assert started["status"] == "False"
-    until(lambda: phase(lab.api, namespace, "quick") == "Running", "the other runs at once")
     # A change of the pod, such as a scheduler's annotation, must not begin the delay anew.
     lab.api.patch(f"{pods_path(namespace)}/slow", {"metadata": {"annotations": {"changed": "meanwhile"}}})
-    time.sleep(1)
+    until(lambda: phase(lab.api, namespace, "fails") == phase(lab.api, namespace, "no") == "Failed", "both failed")
+    fails = lab.api.get(f"{pods_path(namespace)}/fails")["status"]
+    assert fails["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
+    assert lab.api.get(f"{pods_path(namespace)}/no")["status"]["reason"] == "OutOfcpu"
+    until(lambda: len(pods(lab.api, namespace, "Running")) == 2, "two run")
+    (quick,) = (one for one in pods(lab.api, namespace) if one["metadata"]["name"] == "quick")
+    begun = time.monotonic()
+    for name in ("lingers", "quick"):
+        lab.api.delete(f"{pods_path(namespace)}/{name}")
     assert condition(lab.api.get(f"{pods_path(namespace)}/slow"), "Ready")["message"] == started["message"]
+    until(lambda: gone(lab.api, namespace, "quick"), "the quick one is gone")
+    until(lambda: gone(lab.api, namespace, "lingers"), "the other one is gone")
+    assert time.monotonic() - begun >= 4 - 0.5
     until(lambda: phase(lab.api, namespace, "slow") == "Running", "the slow one runs")
     found = lab.api.get(f"{pods_path(namespace)}/slow")
     # By its own timestamps, which are whole seconds.
     took = seconds(condition(found, "Ready")["lastTransitionTime"]) - seconds(found["status"]["startTime"])
     assert took >= int(delay)
-    (quick,) = (one for one in pods(lab.api, namespace) if one["metadata"]["name"] == "quick")
     soon = seconds(condition(quick, "Ready")["lastTransitionTime"]) - seconds(quick["status"]["startTime"])
     assert soon < took
-
-
-def test_a_job_completes_after_its_running_time(lab: ControlPlane, namespace: str) -> None:
-    lab.create_nodes(1)
-    path = f"/apis/batch/v1/namespaces/{namespace}/jobs"
-    lab.api.post(path, job("short", 1))
-    made = until(lambda: pods(lab.api, namespace), "its pod")
-    bind(lab.api, namespace, made[0]["metadata"]["name"], "node-0")
-    until(lambda: lab.api.get(f"{path}/short")["status"].get("succeeded") == 1, "the Job has succeeded")
-    assert condition(lab.api.get(f"{path}/short"), "Complete")["status"] == "True"
-
-
-def test_containers_can_fail_and_kubelets_can_reject(lab: ControlPlane, namespace: str) -> None:
-    lab.create_nodes(1)
-    ends = {"slacktide.io/run-seconds": "0", "slacktide.io/exit-code": "3"}
-    rejected = {"slacktide.io/reject-reason": "OutOfcpu"}
-    place(lab, namespace, pod("fails", annotations=ends, restartPolicy="Never"), pod("no", annotations=rejected))
-    until(lambda: phase(lab.api, namespace, "fails") == phase(lab.api, namespace, "no") == "Failed", "both failed")
-    fails = lab.api.get(f"{pods_path(namespace)}/fails")["status"]
-    assert fails["containerStatuses"][0]["state"]["terminated"]["exitCode"] == 3
-    assert lab.api.get(f"{pods_path(namespace)}/no")["status"]["reason"] == "OutOfcpu"
-
-
-def test_a_deleted_pod_stays_for_its_grace_period_or_as_long_as_its_shutdown_takes(
-    lab: ControlPlane, namespace: str
-) -> None:
-    lab.create_nodes(1)
-    slow = pod("slow", terminationGracePeriodSeconds=4)
-    quick = pod("quick", terminationGracePeriodSeconds=60, annotations={"slacktide.io/shutdown-seconds": "0.5"})
-    place(lab, namespace, slow, quick)
-    until(lambda: len(pods(lab.api, namespace, "Running")) == 2, "both run")
-    begun = time.monotonic()
-    for name in ("slow", "quick"):
-        lab.api.delete(f"{pods_path(namespace)}/{name}")
-    until(lambda: gone(lab.api, namespace, "quick"), "the quick one is gone")
-    until(lambda: gone(lab.api, namespace, "slow"), "the slow one is gone")
-    assert time.monotonic() - begun >= 4 - 0.5
 
 
 def test_the_manifests_are_applied_without_what_only_real_kubelets_run(lab: ControlPlane) -> None:
@@ -179,18 +159,14 @@ def test_a_service_account_has_a_kubeconfig_with_its_own_rights_only(lab: Contro
     assert refused.value.status == 403
 
 
-def test_the_api_servers_certificate_is_verified(lab: ControlPlane, tmp_path: Path) -> None:
-    stranger = tmp_path / "stranger.crt"
-    stranger.write_text(STRANGER)
-    with pytest.raises(Unreachable, match="certificate verify failed"):
-        Api(lab.url, lab.token, stranger).get("/readyz")
-
-
-def test_a_client_that_read_half_a_certificate_is_made_anew(lab: ControlPlane, tmp_path: Path) -> None:
+def test_an_api_server_with_another_certificate_is_not_trusted(lab: ControlPlane, tmp_path: Path) -> None:
+    """A client that read half a file when the lab began is made anew."""
     stranger = tmp_path / "stranger.crt"
     stranger.write_text(STRANGER)
     plane = ControlPlane(lab.layout, {})
     plane._api = Api(lab.url, lab.token, stranger)
+    with pytest.raises(Unreachable, match="certificate verify failed"):
+        plane._api.get("/readyz")
     assert not plane._api_server_is_ready()
     assert plane._api_server_is_ready()
     plane.api.close()
@@ -216,21 +192,39 @@ def test_everything_listens_on_loopback_only(lab: ControlPlane) -> None:
     assert set(heard.values()) == {"0100007F"}
 
 
-@pytest.mark.parametrize("kill", [False, True], ids=["stopped", "killed"])
-def test_nothing_is_lost_when_the_api_server_is_restarted(own_lab: ControlPlane, kill: bool) -> None:
+def test_programs_that_end_are_started_again_and_nothing_is_lost(own_lab: ControlPlane) -> None:
     own_lab.create_nodes(3)
     place(own_lab, DEFAULT, pod("before", annotations={"slacktide.io/startup-seconds": "4"}))
-    old = own_lab.components["kube-apiserver"].pid
-    own_lab.restart_api_server(kill=kill)
-    assert born(old) is None
-    assert own_lab.components["kube-apiserver"].pid != old
-    assert len(own_lab.api.get("/api/v1/nodes")["items"]) == 3
+    for kill in (False, True):
+        old = own_lab.components["kube-apiserver"].pid
+        own_lab.restart_api_server(kill=kill)
+        assert born(old) is None
+        assert own_lab.components["kube-apiserver"].pid != old
+        assert len(own_lab.api.get("/api/v1/nodes")["items"]) == 3
     until(lambda: phase(own_lab.api, DEFAULT, "before") == "Running", "the pod from before runs")
-    place(own_lab, DEFAULT, pod("after"), node="node-2")
-    until(lambda: phase(own_lab.api, DEFAULT, "after") == "Running", "a pod from after runs")
+    own_lab.restart("etcd", kill=True)
+    until(lambda: _answers(own_lab), "the API server found etcd again")
+    own_lab.restart("kube-controller-manager", kill=True)
+    own_lab.restart_kwok()
+    own_lab.api.post(f"/apis/apps/v1/namespaces/{DEFAULT}/deployments", deployment("web", 1))
+    (made,) = until(lambda: waiting(own_lab), "the Deployment's pod")
+    bind(own_lab.api, DEFAULT, made["metadata"]["name"], "node-2")
+    until(lambda: len(pods(own_lab.api, DEFAULT, "Running")) == 2, "it runs")
 
 
-def test_kwok_is_started_again_where_it_dies_while_it_begins(own_lab: ControlPlane, tmp_path: Path) -> None:
+def waiting(lab: ControlPlane) -> list[dict[str, Any]]:
+    return [one for one in pods(lab.api, DEFAULT) if "nodeName" not in one["spec"]]
+
+
+def _answers(lab: ControlPlane) -> bool:
+    try:
+        return bool(lab.api.get("/api/v1/nodes")["items"])
+    except KubeError:
+        return False
+
+
+def test_kwok_that_dies_while_it_begins_and_programs_of_ones_own(own_lab: ControlPlane, tmp_path: Path) -> None:
+    """The one is started again, but not for ever; the others end with the lab."""
     own_lab.create_nodes(1)
     kwok, deaths = own_lab.components["kwok"], tmp_path / "deaths"
     script = 'echo >> "$0"; [ "$(wc -l < "$0")" -gt "$1" ] || exit 2; shift; exec "$@"'
@@ -242,39 +236,6 @@ def test_kwok_is_started_again_where_it_dies_while_it_begins(own_lab: ControlPla
     kwok.command = ["sh", "-c", script, str(deaths), "9", *command]
     with pytest.raises(LabError, match="kwok ended 3 times while it began"):
         own_lab.restart_kwok()
-
-
-def test_killed_programs_come_back(own_lab: ControlPlane) -> None:
-    own_lab.create_nodes(1)
-    own_lab.restart("etcd", kill=True)
-    until(lambda: _answers(own_lab), "the API server found etcd again")
-    own_lab.restart("kube-controller-manager", kill=True)
-    own_lab.restart_kwok()
-    own_lab.api.post(f"/apis/apps/v1/namespaces/{DEFAULT}/deployments", deployment("web", 1))
-    made = until(lambda: pods(own_lab.api, DEFAULT), "the Deployment's pod")
-    bind(own_lab.api, DEFAULT, made[0]["metadata"]["name"], "node-0")
-    until(lambda: pods(own_lab.api, DEFAULT, "Running"), "it runs")
-
-
-def _answers(lab: ControlPlane) -> bool:
-    try:
-        return bool(lab.api.get("/api/v1/nodes")["items"])
-    except KubeError:
-        return False
-
-
-def test_kube_scheduler_can_be_part_of_it(binaries: Binaries, tmp_path: Path) -> None:
-    lab = ControlPlane.create(tmp_path / "lab", binaries, with_kube_scheduler=True)
-    lab.start(guarded=True)
-    try:
-        lab.create_nodes(1)
-        lab.api.post(pods_path(DEFAULT), pod("one"))
-        until(lambda: phase(lab.api, DEFAULT, "one") == "Running", "kube-scheduler bound it")
-    finally:
-        lab.stop()
-
-
-def test_a_program_of_ones_own_is_ended_with_the_lab(own_lab: ControlPlane) -> None:
     sleeper = own_lab.add("sleeper", [sys.executable, "-c", "print('here', flush=True); import time; time.sleep(600)"])
     until(lambda: sleeper.log_tail() == "here", "its output is in its log")
     pids = [one.pid for one in ControlPlane.attach(own_lab.directory).components.values()]
@@ -311,12 +272,3 @@ def test_a_program_that_does_not_start_leaves_nothing_and_shows_its_log(binaries
     assert not any(one.running for one in lab.components.values())
     with pytest.raises(LabError, match="no lab in"):
         ControlPlane.attach(tmp_path / "lab")
-
-
-def test_a_directory_of_something_else_is_refused(binaries: Binaries, tmp_path: Path) -> None:
-    precious = tmp_path / "data"
-    precious.mkdir()
-    (precious / "thesis.tex").touch()
-    with pytest.raises(LabError, match="which is no lab's"):
-        ControlPlane.create(tmp_path, binaries)
-    assert (precious / "thesis.tex").exists()

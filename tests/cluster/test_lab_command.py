@@ -43,9 +43,9 @@ def pids(directory: Path) -> list[int]:
 
 
 @pytest.mark.usefixtures("binaries")
-def test_up_and_down(directory: Path) -> None:
+def test_up_schedules_until_down(directory: Path) -> None:
     size = ("--nodes", "3", "--cpu", "8", "--memory", "1Gi", "--pods", "9")
-    up = slacktide("lab", "up", "--dir", directory, *size, "--classes", "--set", "kube.scheduler_name=mine")
+    up = slacktide("lab", "up", "--dir", directory, *size, "--set", "kube.scheduler_name=mine")
     assert up.returncode == 0, up.stderr
     assert f"kubeconfig: {directory / 'kubeconfig'}" in up.stdout
     assert f"slacktide lab down --dir '{directory}'" in up.stdout
@@ -57,37 +57,7 @@ def test_up_and_down(directory: Path) -> None:
     running = pids(directory)
     assert len(running) == 5
     assert all(born(pid) for pid in running)
-    found = lab.api.get("/apis/slacktide.io/v1beta1/serviceclasses")["items"]
-    assert sorted(one["metadata"]["name"] for one in found) == ["bronze", "gold", "silver"]
     lab.api.post(pods_path("default"), pod("one", schedulerName="mine"))
-    until(lambda: pods(lab.api, "default", "Running"), "the scheduler has placed a pod", 200)
-    status = slacktide("lab", "status")
-    assert status.returncode == 0, status.stderr
-    assert str(directory) in status.stdout
-
-    again = slacktide("lab", "up", "--dir", directory)
-    assert again.returncode != 0
-    assert f"a lab runs in {directory} (etcd, kube-apiserver, kube-controller-manager, kwok, slacktide)" in again.stderr
-    assert pids(directory) == running
-    assert all(born(pid) for pid in running)
-
-    down = slacktide("lab", "down")  # the only one there is
-    assert down.returncode == 0, down.stderr
-    assert down.stdout.startswith("ended: etcd, kube-apiserver")
-    assert not any(born(pid) for pid in running)
-    assert sorted(entry.name for entry in directory.iterdir()) == ["lock", "logs"]
-
-    none = slacktide("lab", "down", "--dir", directory)
-    assert none.returncode != 0
-    assert "no lab in" in none.stderr
-
-
-@pytest.mark.usefixtures("binaries")
-def test_up_schedules(directory: Path) -> None:
-    up = slacktide("lab", "up", "--dir", directory, "--nodes", "1")
-    assert up.returncode == 0, up.stderr
-    lab = ControlPlane.attach(directory)
-    lab.api.post(pods_path("default"), pod("one", schedulerName="slacktide"))
 
     def told() -> str:
         said = pods(lab.api, "default")[0].get("status", {}).get("conditions", [])
@@ -107,9 +77,26 @@ def test_up_schedules(directory: Path) -> None:
     address = state.scheduler_address(directory, lab.url)
     assert re.fullmatch(r"127\.0\.0\.1:\d+", address)
     assert state.scheduler_address(directory, "https://127.0.0.1:1") == "", "another cluster's scheduler is not asked"
-    down = slacktide("lab", "down", "--dir", directory)
-    assert "slacktide" in down.stdout
+    status = slacktide("lab", "status")
+    assert status.returncode == 0, status.stderr
+    assert str(directory) in status.stdout
+
+    again = slacktide("lab", "up", "--dir", directory)
+    assert again.returncode != 0
+    assert f"a lab runs in {directory} (etcd, kube-apiserver, kube-controller-manager, kwok, slacktide)" in again.stderr
+    assert pids(directory) == running
+    assert all(born(pid) for pid in running)
+
+    down = slacktide("lab", "down")  # the only one there is
+    assert down.returncode == 0, down.stderr
+    assert down.stdout.startswith("ended: etcd, kube-apiserver")
+    assert not any(born(pid) for pid in running)
+    assert sorted(entry.name for entry in directory.iterdir()) == ["lock", "logs"]
     assert state.scheduler_address(directory, lab.url) == ""
+
+    none = slacktide("lab", "down", "--dir", directory)
+    assert none.returncode != 0
+    assert "no lab in" in none.stderr
 
 
 def service_class(name: str, **more: object) -> dict[str, object]:
@@ -123,8 +110,10 @@ def test_a_lab_whose_processes_are_gone_is_cleaned_up_by_down_and_by_up(director
     lab = ControlPlane.attach(directory)
     for component in lab.components.values():
         component.kill()
-    again = slacktide("lab", "up", "--dir", directory, "--nodes", "1", "--without-scheduler")
+    again = slacktide("lab", "up", "--dir", directory, "--nodes", "1", "--classes", "--without-scheduler")
     assert again.returncode == 0, again.stderr
+    found = ControlPlane.attach(directory).api.get("/apis/slacktide.io/v1beta1/serviceclasses")["items"]
+    assert sorted(one["metadata"]["name"] for one in found) == ["bronze", "gold", "silver"]
     for component in ControlPlane.attach(directory).components.values():
         component.kill()
     down = slacktide("lab", "down", "--dir", directory)

@@ -133,26 +133,6 @@ def names(plane: ControlPlane) -> list[str]:
     return [one["metadata"]["name"] for one in plane.api.get(LEDGERS)["items"]]
 
 
-def test_a_pod_without_a_known_class_is_listed(plane: ControlPlane, scheduler: Running) -> None:
-    body = web("alone")
-    body["metadata"]["name"] = "odd"
-    body["spec"]["template"]["metadata"]["labels"]["slacktide.io/class"] = "platinum"
-    path = "/apis/apps/v1/namespaces/default/deployments"
-    plane.api.post(path, body)
-    try:
-        sentence = "3 pods wait without a class: service class 'platinum': does not exist (default/odd-"
-        shown = until(
-            lambda: sentence in (text := run(plane, "top", "--once", "--wide").output) and text, "it is listed"
-        )
-        row = next(line.split() for line in shown.splitlines() if " deployment-odd " in line)
-        assert row == ["default", "deployment-odd", "platinum", *"---", "Unknown", *"--", "0", "3", "0", *"---"]
-        with urlopen(f"http://127.0.0.1:{scheduler.port}/metrics", timeout=30) as answer:
-            assert re.search(r"^slacktide_pods_without_class 3\.0$", answer.read().decode(), re.MULTILINE)
-    finally:
-        plane.api.delete(f"{path}/odd?propagationPolicy=Background")
-    until(lambda: "without a class" not in run(plane, "top", "--once", "--wide").output, "it is gone")
-
-
 def test_ledgers_move_to_workloads_of_the_same_name(plane: ControlPlane, scheduler: Running, tmp_path: Path) -> None:
     file = exported(plane, tmp_path / "ledgers.json")
     kept = {one["name"]: one for one in json.loads(file.read_text())["ledgers"]}

@@ -50,7 +50,11 @@ def test_a_used_up_budget_protects_nobody_once_the_scheduler_may_delete(binaries
         plane.api.post(CLASSES, service_class("low", 0.05, 3, marginSeconds=0.5, overheadLimit=1.0))
         plane.create_nodes(1, cpu="2")
         scheduler = Running(
-            plane, kube__disruption_budgets="best-effort", kube__leader_election=False, qos__alpha=0.1
+            plane,
+            kube__disruption_budgets="best-effort",
+            kube__leader_election=False,
+            qos__alpha=0.1,
+            scheduler__watchdog=1,
         ).wait_until_leading()
         labels = {"app": "guarded", "slacktide.io/class": "low"}
         plane.api.post(JOBS, unharmed_by_disruptions(job("guarded", 3600, cpu="1500m", labels=labels)))

@@ -1,5 +1,5 @@
-"""What happens in every cluster one day: no custom resources yet, a class deleted in use, an operator's own Job, an API
-server that does not know our rights, a restart with ``--record``."""
+"""What happens in every cluster one day: no custom resources yet, an operator's own Job, an API server that does not
+know our rights, a restart with ``--record``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,6 @@ from cluster.running import (
     scene,
     service_class,
 )
-from cluster.workloads import workload
 from slacktide.engine.journal.replay import replay
 from slacktide.lab import ApiError, Binaries, ControlPlane
 from slacktide.lab.manifests import apply_files
@@ -83,8 +82,6 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
             service_class("silver", 0.9, 2, marginSeconds=1),
             service_class("gold", 0.999, 1),
             service_class("low", 0.05, 3, marginSeconds=0.5, overheadLimit=1.0),
-            service_class("fleeting", 0.5, 2),
-            service_class("closing", 0.5, 2),
         ):
             plane.api.post(CLASSES, one)
         plane.api.post(DEFINITIONS, definition())
@@ -135,27 +132,6 @@ def test_without_its_custom_resources_it_says_what_to_apply_and_is_not_ready(sta
 
 
 @scene
-def test_a_pod_that_its_maker_placed_is_recorded(place: Place) -> None:
-    (node,) = place.nodes(1)
-    place.create("pods", pod("placed", labels={CLASS: "silver"}, nodeName=node))
-    running(place, "pod-placed")
-    assert place.scheduler.component.running
-
-
-@scene
-def test_after_a_rollout_from_silver_to_gold_the_ledger_says_gold(place: Place) -> None:
-    place.nodes(1)
-    place.create("deployments", web("silver"))
-    (old,) = place.ready("web")
-    running(place, "deployment-web")
-    place.patch("deployments", "web", {"spec": {"template": {"metadata": {"labels": {CLASS: "gold"}}}}})
-    until(lambda: place.get("pods", old["metadata"]["name"]) is None, "the old pod is gone")
-    place.ready("web")
-    status = place.status("deployment-web", lambda s: s["class"] == "gold" and s["running"] == 1, "the new class")
-    assert status["promised"] == 0.999
-
-
-@scene
 def test_jobs_of_two_groups_have_a_ledger_each(place: Place) -> None:
     place.nodes(1)
     body = pod("train", labels={CLASS: "silver"})
@@ -186,53 +162,6 @@ def _posted(place: Place, body: Json) -> Any:
         if error.status != 404:
             raise
         return None
-
-
-@scene
-def test_a_class_that_is_deleted_in_use(place: Place) -> None:
-    """Its workloads keep what they were promised, also for pods to come; nobody else can use it."""
-    place.nodes(1)
-    place.create("deployments", web("fleeting"))
-    (old,) = place.ready("web")
-    running(place, "deployment-web")
-    place.api.delete(f"{CLASSES}/fleeting")
-    place.status("deployment-web", lambda s: "keeps its promise" in s.get("message", ""), "it says so")
-    place.delete("pods", old["metadata"]["name"])
-    until(lambda: place.get("pods", old["metadata"]["name"]) is None, "the old pod is gone")
-    place.ready("web")
-    status = running(place, "deployment-web")
-    assert (status["class"], status["promised"]) == ("fleeting", 0.5)
-    place.create("deployments", web("fleeting", "late"))
-    (late,) = until(lambda: place.pods("late"), "a pod of another workload")
-    place.waits(late["metadata"]["name"], "service class 'fleeting': does not exist")
-
-
-@scene
-def test_a_class_that_is_taken_from_a_namespace_in_use(place: Place) -> None:
-    """Who was promised it keeps it, through a rollout and with pods to come, and is told; nobody else can use it."""
-    place.nodes(1)
-    place.create("deployments", web("closing"))
-    (old,) = place.ready("web")
-    running(place, "deployment-web")
-    place.api.patch(f"{CLASSES}/closing", {"spec": {"namespaces": ["elsewhere"]}})
-    words = (
-        f"service class closing may no longer be used in namespace {place.namespace}; this workload keeps its promise"
-    )
-    place.status("deployment-web", lambda s: s.get("message", "").startswith(words), "its ledger says so")
-    until(lambda: place.auditor.events(place.namespace, "ClassUnavailable", "web"), "an event about it says so")
-    late = workload("Deployment", service_class="closing", namespace=place.namespace)
-    until(lambda: place.kubectl.refuses(late), "the admission policy knows it")
-    place.delete("pods", old["metadata"]["name"])
-    until(lambda: place.get("pods", old["metadata"]["name"]) is None, "the old pod is gone")
-    (second,) = place.ready("web")
-    status = running(place, "deployment-web")
-    assert (status["class"], status["promised"]) == ("closing", 0.5)
-    place.patch("deployments", "web", {"spec": {"template": {"metadata": {"annotations": {"rollout": "2"}}}}})
-    until(lambda: place.get("pods", second["metadata"]["name"]) is None, "the rollout is over")
-    running(place, "deployment-web")
-    place.delete("deployments", "web")
-    until(lambda: not place.pods("web"), "its pods are gone")
-    assert place.kubectl.refuses(late), "made anew it is a new workload"
 
 
 # -- one after the other, as all scenes would feel them ----------------------------------------------------------------

@@ -1,6 +1,7 @@
-"""Pods that start together or not at all: groups of Kubernetes, of coscheduling and of Kueue, on a real API server.
+"""Pods that start together or not at all: groups of Kubernetes and of coscheduling, on a real API server.
 
-One scene is played for kube-scheduler as well, with its own gang scheduling (alpha) switched on.
+Some scenes are played for kube-scheduler as well, with its own gang scheduling (alpha) switched on. What becomes of
+victims, of places that are lost and of a leader that ends meanwhile: ``simulated/test_groups.py``.
 """
 
 from __future__ import annotations
@@ -11,18 +12,15 @@ from typing import Any
 import pytest
 
 from cluster import ledgers
-from cluster.judging import Json, is_over
-from cluster.labtools import HANG_SECONDS, bind, condition, pod, until
+from cluster.judging import Json
+from cluster.labtools import HANG_SECONDS, condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
-from cluster.test_live_preemption import budget_says, evicted, is_bound, revision_of
 from slacktide.lab import Binaries
 
 CLASS, LABEL = "slacktide.io/class", "scheduling.x-k8s.io/pod-group"
 KUBERNETES, COSCHEDULING = "scheduling.k8s.io/v1alpha2", "scheduling.x-k8s.io/v1alpha1"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
-SLOW = 8
-"""Seconds that a victim takes to be gone."""
 
 
 @pytest.fixture(scope="module")
@@ -148,76 +146,6 @@ def test_pods_of_coscheduling(place: Place) -> None:
     until(lambda: place.node_of("without"), "coscheduling is not installed any more", HANG_SECONDS)
 
 
-@scene
-def test_pods_of_kueue(place: Place) -> None:
-    place.nodes(2, cpu="1")
-    labels = {"kueue.x-k8s.io/pod-group-name": "g"}
-    annotations = {"kueue.x-k8s.io/pod-group-total-count": "2"}
-    place.create("pods", high("p0", labels=labels, annotations=annotations))
-    place.waits("p0", r"waiting for 2 pods of pod group \S+/g \(kueue\.x-k8s\.io\)")
-    place.create("pods", high("p1", labels=labels, annotations=annotations))
-    place.bound("p0")
-    place.bound("p1")
-
-
-def full(place: Place, *graces: int) -> list[str]:
-    """A node full with a pod that may be preempted, for each grace period; the nodes."""
-    nodes = []
-    for number, grace in enumerate(graces):
-        nodes += place.nodes(1, prefix=f"-{number}", labels={"number": str(number)}, cpu="1")
-        selector = {"number": str(number)}
-        body = pod(f"low-{number}", cpu="900m", terminationGracePeriodSeconds=grace, nodeSelector=selector)
-        place.create("pods", body)
-    place.ready("low", len(graces))
-    return nodes
-
-
-@scene
-def test_victims_are_given_up_for_a_whole_gang_and_it_is_bound_as_a_whole(place: Place) -> None:
-    """Also the pod whose place is free from the beginning waits for the other's victim."""
-    place.nodes(1, prefix="-free", cpu="1")
-    full(place, SLOW)
-    group(place, "trio", 3)
-    for number in range(3):
-        place.create("pods", high(f"trio-{number}", "trio"))
-    until(lambda: "at once, and 2 fit" in place.reason("trio-0"), "one has room, and one could preempt")
-    assert evicted(place) == {}
-    for number in range(3):
-        place.delete("pods", f"trio-{number}", 0)
-    group(place, "pair", 2)
-    for number in range(2):
-        place.create("pods", high(f"pair-{number}", "pair"))
-    place.bound("pair-0")
-    place.bound("pair-1")
-    assert set(evicted(place)) == {"low-0"}
-    gone = revision_of(place, "low-0", lambda one: one.gone or is_over(one.body))
-    assert min(revision_of(place, name, is_bound) for name in ("pair-0", "pair-1")) > gone
-
-
-@scene
-def test_all_of_a_group_go_or_none(place: Place) -> None:
-    """A budget lets one of them go: nobody does. Then it is gone, and both go for a pod that needs one node."""
-    group(place, "g", 2, disruptionMode="PodGroup")
-    for number in range(2):
-        place.nodes(1, prefix=f"-{number}", labels={"number": str(number)}, cpu="1")
-        settings: Json = {
-            "terminationGracePeriodSeconds": 1,
-            "labels": {"of": "g"},
-            "nodeSelector": {"number": str(number)},
-        }
-        place.create("pods", pod(f"low-{number}", cpu="900m", schedulingGroup={"podGroupName": "g"}, **settings))
-    place.ready("low", 2)
-    budget = {"selector": {"matchLabels": {"of": "g"}}, "minAvailable": 1}
-    place.create("poddisruptionbudgets", {"metadata": {"name": "b"}, "spec": budget})
-    until(lambda: budget_says(place, "b", "disruptionsAllowed") == 1, "the budget lets one go")
-    place.create("pods", high("p"))
-    until(lambda: "of a pod group that is preempted as a whole" in place.reason("p"), "it is told why it waits")
-    assert evicted(place) == {}
-    place.delete("poddisruptionbudgets", "b")
-    place.bound("p")
-    assert set(evicted(place)) == {"low-0", "low-1"}
-
-
 def shares_a_claim(place: Place, side: str) -> tuple[int, list[str], list[str]]:
     """Two pods of a gang share a claim, on nodes with a device each: on how many nodes they are, and what became of
     the claim."""
@@ -253,20 +181,3 @@ def test_pods_of_a_gang_share_a_claim_as_under_kube_scheduler(place: Place) -> N
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:
     nothing_wrong(cast)
-
-
-def test_a_new_leader_completes_a_gang_that_was_bound_by_half(stage: Stage, cast: Cast) -> None:
-    """As if the old one had been killed between two bindings; the auditor would find that nobody bound the first."""
-    cast.over()
-    place = Place(stage, "half-bound")
-    (node, _) = place.nodes(2, cpu="1")
-    group(place, "g", 3)
-    place.create("pods", high("p0", "g"))
-    until(lambda: "waiting for 3 pods of pod group" in str(place.explained("p0")), "it waits for others")
-    stage.scheduler.stop()
-    for name in ("p1", "p2"):
-        place.create("pods", high(name, "g", "150m"))
-    bind(place.api, place.namespace, "p1", node)
-    stage.scheduler.restart()
-    for name in ("p0", "p2"):
-        place.bound(name)

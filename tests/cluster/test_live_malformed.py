@@ -1,22 +1,26 @@
-"""Pods that make no sense: each waits with a reason, nobody else notices, the scheduler goes on.
+"""What a real API server lets in though it makes no sense, and definitions that are deleted while the scheduler runs.
 
-After each of them a canary, an ordinary pod, is created and must be bound within seconds.
+Nobody else notices: after each of them a canary, an ordinary pod, is created and must be bound within seconds. Whatever
+else makes no sense: ``simulated/test_nonsense.py``.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
 import pytest
 
-from cluster.disturbing import brief
-from cluster.labtools import pod
-from cluster.ward import NUMBERS, PODS, Ward, expressions, warded
+from cluster.disturbing import brief, three_classes
+from cluster.installation import MANIFESTS
+from cluster.labtools import pod, until
+from cluster.running import CLASSES
+from cluster.ward import LEDGERS, NUMBERS, PODS, Ward, expressions, warded
 from slacktide.lab import ApiError, Binaries
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +38,7 @@ QUANTITIES = {
 SMALL = {"0.5", "1m", "1n", "0.000000001"}
 
 
-def test_impossible_quantities(ward: Ward) -> None:
+def impossible_quantities(ward: Ward) -> None:
     names = []
     for resource, values in QUANTITIES.items():
         for value in values:
@@ -57,7 +61,7 @@ def test_impossible_quantities(ward: Ward) -> None:
     ward.remove(*(name for name, _ in names))
 
 
-def test_huge_selectors(ward: Ward) -> None:
+def huge_selectors(ward: Ward) -> None:
     required = "requiredDuringSchedulingIgnoredDuringExecution"
     peers = {"labelSelector": {"matchExpressions": expressions(300, 30)}, "topologyKey": "kubernetes.io/hostname"}
     terms = [{"matchExpressions": expressions(20, 20)} for _ in range(200)]
@@ -85,87 +89,38 @@ def test_huge_selectors(ward: Ward) -> None:
     ward.remove(*huge)
 
 
-def test_labels_and_annotations_that_say_nothing(ward: Ward) -> None:
-    slo, approach, label = "slacktide.io/slo", "slacktide.io/approach", "slacktide.io/class"
-    wrong: list[tuple[dict[str, Any], str]] = [
-        ({"labels": {label: "platinum"}}, "service class 'platinum': does not exist"),
-        ({"annotations": {approach: "sideways"}}, "annotation .*approach: found 'sideways'"),
-        *(
-            ({"annotations": {slo: value}}, f"annotation .*slo: found {value!r}")
-            for value in ("much", "nan", "-1", "0", "1.5", "inf", "1e-400", "1e-300", "")
-        ),
-    ]
-    names = []
-    for settings, reason in wrong:
-        names.append(f"says-nothing-{next(NUMBERS)}")
-        with suppress(ApiError):  # the admission policy may refuse it at the door
-            ward.create(names[-1], **settings)
-            ward.waits(names[-1], reason)
+def test_what_the_api_server_lets_in_makes_nobody_else_wait(ward: Ward) -> None:
+    impossible_quantities(ward)
+    huge_selectors(ward)
+
+
+def test_the_definitions_are_deleted_while_it_runs(ward: Ward) -> None:
+    ward.create("keeper")
+    ward.has_ledger("pod-keeper")
+    ward.plane.api.delete(f"{DEFINITIONS}/availabilities.slacktide.io")
+    until(lambda: ward.serves_not(LEDGERS), "ledgers are gone")
     ward.canary()
-    ward.again()
+    ward.kubectl.ok("apply", "-f", str(MANIFESTS / "01-availabilities.yaml"))
+    ward.create("writer")
+    ward.has_ledger("pod-writer")
+    ward.plane.api.delete(f"{DEFINITIONS}/serviceclasses.slacktide.io")
+    until(lambda: ward.serves_not(CLASSES), "classes are gone")
+    ward.create("classless")
+    ward.waits("classless", "does not exist")
+    assert ward.scheduler.component.running
+    ward.kubectl.ok("apply", "-f", str(MANIFESTS / "00-serviceclasses.yaml"))
+    until(lambda: _classes_exist(ward), "classes can be made again")
+    ward.bound("classless")
     ward.canary()
-    ward.remove(*names)
+    ward.remove("keeper", "writer", "classless")
 
 
-def test_owners_that_do_not_exist_or_own_each_other(ward: Ward) -> None:
-    for number, kind in enumerate(("ReplicaSet", "Job", "StatefulSet", "Dragon")):
-        group = {"ReplicaSet": "apps/v1", "StatefulSet": "apps/v1", "Job": "batch/v1"}.get(kind, "example.com/v1")
-        body = pod(f"orphan-{number}", "10m", **brief("bronze"))
-        uid = f"00000000-0000-0000-0000-00000000000{number}"
-        body["metadata"]["ownerReferences"] = [
-            {"apiVersion": group, "kind": kind, "name": "nobody", "uid": uid, "controller": True}
-        ]
-        ward.plane.api.post(PODS, body)
-    ward.canary()
-    ward.remove(*(f"orphan-{number}" for number in range(4)))
-
-
-def test_a_pod_that_leaves_for_ever(ward: Ward) -> None:
-    body = pod("for-ever", "10m", **{**brief("bronze"), "terminationGracePeriodSeconds": 3 * 10**11})
-    body["metadata"]["annotations"]["slacktide.io/shutdown-seconds"] = "9999"
-    if ward.posted(PODS, body):
-        ward.bound("for-ever")
-        with suppress(ApiError):
-            ward.plane.api.delete(f"{PODS}/for-ever")
-        ward.canary()
-        ward.again()
-        ward.canary()
-        ward.remove("for-ever")
-
-
-def test_what_no_api_server_would_say(ward: Ward) -> None:
-    """Unknown operators, quantities and types: as a newer or a broken API server might send them."""
-    ward.lies = {
-        b'"key":"lie-operator","operator":"Exists"': b'"key":"lie-operator","operator":"Nearby"',
-        b'"lie-kind":"12345"': b'"lie-kind":1234567',
-        b'"cpu":"777m"': b'"cpu":"abcd"',
-        b'"lie-null":"gone"': b'"lie-null":null  ',
-    }
-    required = "requiredDuringSchedulingIgnoredDuringExecution"
-    lying = {"matchExpressions": [{"key": "lie-operator", "operator": "Exists"}]}
+def _classes_exist(ward: Ward) -> bool:
     try:
-        ward.create("operator", affinity={"nodeAffinity": {required: {"nodeSelectorTerms": [lying]}}})
-        term = {"labelSelector": lying, "topologyKey": "kubernetes.io/hostname"}
-        ward.create("neighbour", affinity={"podAntiAffinity": {required: [term]}})
-        ward.create("quantity", cpu="777m")
-        ward.create("kind", labels={"lie-kind": "12345"})
-        ward.create("null", labels={"lie-null": "gone"})
-        ward.waits("operator", "Nearby")
-        ward.waits("neighbour", "Nearby")
-        ward.waits("quantity", "abcd")
-        for name in ("kind", "null"):
-            ward.waits(name, "malformed|cannot be read")
-        ward.canary()
-        ward.again()
-        ward.canary()
-        for name in ("kind", "null"):
-            ward.waits(name, "malformed|cannot be read")
-    finally:
-        ward.lies = {}
-    ward.again()
-    for name in ("kind", "null", "quantity"):
-        ward.bound(name)
-    ward.remove("operator", "neighbour", "quantity", "kind", "null")
+        three_classes(ward.plane.api)
+    except ApiError as error:
+        return error.status == 409
+    return True
 
 
 def test_all_this_left_no_mark(ward: Ward) -> None:

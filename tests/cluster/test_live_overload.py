@@ -14,10 +14,9 @@ from click.testing import CliRunner
 
 from cluster.kubectl import Json, cells
 from cluster.labtools import HANG_SECONDS, deployment, until
-from cluster.running import BETWEEN_EQUALS, Place, Stage, at, service_class, staged
+from cluster.running import BETWEEN_EQUALS, Place, Stage, service_class, staged
 from slacktide.cli import app
 from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH as STRATEGIC
-from slacktide.kube.client.metadata import unix_seconds
 from slacktide.lab import Binaries, ControlPlane
 
 SAVABLE = 3.0
@@ -129,12 +128,6 @@ def test_who_is_lost_is_told_everywhere_until_it_has_a_place(place: Place) -> No
     is_late(place, "deployment-web", 0)
     until(lambda: not overloaded(place), "no class is overloaded where nobody waits")
     assert top(place.stage.plane, "-n", place.namespace)[0] == {}
-
-
-def test_a_ledger_says_until_when_a_promise_over_a_window_holds(place: Place) -> None:
-    web(place, labels={CLASS: "minute"})
-    status = place.status("deployment-web", lambda one: one["running"] == 1, "it runs")
-    assert unix_seconds(status["breaksAt"]) - at(status) == pytest.approx(status["slackSeconds"], abs=1.0)
 
 
 def test_nothing_went_wrong(stage: Stage) -> None:

@@ -6,17 +6,15 @@ be the same. So kube-scheduler itself is the judge.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial, wraps
-from itertools import count
+from functools import wraps
 from typing import Any
 
 import pytest
 
 from cluster import ledgers
-from cluster.judging import SECOND, Json
-from cluster.labtools import bind, condition, pod, until
+from cluster.judging import Json
+from cluster.labtools import condition, pod, until
 from cluster.running import BETWEEN_EQUALS, Cast, Place, Stage, nothing_wrong, prepared, scene, service_class, staged
 from slacktide.lab import Binaries
 
@@ -28,8 +26,6 @@ NO_PROVISIONER = "kubernetes.io/no-provisioner"
 LATE, AT_ONCE = "WaitForFirstConsumer", "Immediate"
 REQUIRED = "requiredDuringSchedulingIgnoredDuringExecution"
 ROW, CELL = "example.com/row", "example.com/cell"
-SHUNNED = "example.com/shunned"
-NOT_SHUNNED = {"key": SHUNNED, "operator": "DoesNotExist"}
 SCHEDULERS = {"theirs": "default-scheduler", "ours": "slacktide"}
 GATES = "TaintTolerationComparisonOperators=true,ContainerRestartRules=true,RestartAllContainersOnContainerExits=true"
 
@@ -47,9 +43,6 @@ def stage(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Itera
         plane,
         qos__alpha=ledgers.ALPHA,
         policy__patience=BETWEEN_EQUALS,
-        kube__default_spread=json.dumps([{"maxSkew": 1, "topologyKey": ROW, "whenUnsatisfiable": "DoNotSchedule"}]),
-        kube__profiles=json.dumps([{"schedulerName": SECOND}]),
-        kube__added_affinity=json.dumps({REQUIRED: {"nodeSelectorTerms": [{"matchExpressions": [NOT_SHUNNED]}]}}),
     )
 
 
@@ -341,83 +334,6 @@ def test_a_node_for_which_somebody_else_nominated(side: Side) -> Any:
         side.place.api.patch(path, {"spec": {"schedulingGates": []}})
         nodes.append(side.bound(name))
     return plain, nodes
-
-
-# -- what kube-scheduler does by its configuration, or for all nodes ---------------------------------------------------
-
-
-@scene
-def test_an_affinity_that_operators_add(place: Place) -> None:
-    (shunned,) = place.nodes(1, prefix="-shunned", labels={SHUNNED: "yes"})
-    place.create("pods", pod("pod"))
-    place.waits("pod", SHUNNED)
-    place.kubectl.ok("label", "node", shunned, f"{SHUNNED}-")
-    assert place.bound("pod") == shunned
-
-
-@scene
-def test_another_name_with_an_affinity_of_its_own(place: Place) -> None:
-    (shunned,) = place.nodes(1, prefix="-shunned", labels={SHUNNED: "yes"})
-    place.create("pods", pod("first"))
-    place.create("pods", pod("second", schedulerName=SECOND))
-    assert place.bound("second") == shunned
-    place.waits("first", SHUNNED)
-
-
-def _placed_or_told(place: Place, name: str) -> str:
-    """The node of a pod, or why it is in no row; empty as long as neither is known."""
-    reason = place.reason(name)
-    return place.node_of(name) or (reason if ROW in reason else "")
-
-
-@scene
-def test_a_spread_by_default(place: Place) -> None:
-    place.nodes(1, prefix="-wide", labels={ROW: "a"})
-    place.nodes(1, prefix="-narrow", labels={ROW: "b"}, pods=1)
-    (bare,) = place.nodes(1, prefix="-bare")
-    place.create("pods", pod("free", nodeSelector={HOSTNAME: bare}))  # no service selects it
-    place.bound("free")
-    selector = {"selector": {"app": "by-default"}, "ports": [{"port": 80}]}
-    path = f"/api/v1/namespaces/{place.namespace}/services"
-    place.api.post(path, {"metadata": {"name": "web"}, "spec": selector})
-    labels = {"app": "by-default"}
-    for number in count():  # the scheduler hears of services and of pods in any order
-        probe = f"probe-{number}"
-        place.create("pods", pod(probe, labels=labels, nodeSelector={HOSTNAME: bare}))
-        is_told = partial(_placed_or_told, place, probe)
-        bound = until(is_told, "the probe is placed, or told to wait") == bare
-        place.delete("pods", probe, 0)
-        if not bound:  # a node without that label lies in no row
-            break
-    for number in range(4):
-        place.create("pods", pod(f"web-{number}", labels=labels))
-    # Two can be in the wide row while the narrow one has its only one.
-    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("web")) == 3, "three are bound")
-    (left,) = [one["metadata"]["name"] for one in place.pods("web") if not one["spec"].get("nodeName")]
-    place.waits(left, r"\b1 node\(s\) didn't match pod topology spread constraints\b")
-
-
-@scene
-def test_pods_on_nodes_that_are_not_ours_count_in_a_spread(place: Place) -> None:
-    (first,) = place.nodes(1, prefix="-a", zones=["parity-a"])
-    (second,) = place.nodes(1, prefix="-b", zones=["parity-b"])
-    (foreign,) = place.nodes(1, prefix="-foreign", zones=["parity-a"], managed=False)
-    place.nodes(1, prefix="-elsewhere", zones=["parity-c"], managed=False)  # nobody of ours could go there
-    spread = {
-        "maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule",
-        "labelSelector": {"matchLabels": {"app": "wide"}},
-    }  # fmt: skip
-    for name in ("there-1", "there-2"):
-        place.create("pods", pod(name, labels={"app": "wide"}, schedulerName="somebody-else"))
-        bind(place.api, place.namespace, name, foreign)
-    place.ready("there", 2)
-    nodes = []
-    for name in ("one", "two", "three"):
-        place.create("pods", pod(name, labels={"app": "wide"}, topologySpreadConstraints=[spread]))
-        nodes.append(place.bound(name))
-    assert nodes[:2] == [second, second]
-    place.create("pods", pod("four", labels={"app": "wide"}, topologySpreadConstraints=[spread]))
-    assert {nodes[2], place.bound("four")} == {first, second}
 
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:

@@ -1,9 +1,11 @@
-"""What a production scheduler must honour, on a real control plane; an auditor checks every binding by itself."""
+"""What a production scheduler must honour, on a real control plane; an auditor checks every binding by itself.
+
+What lets a waiting pod go, and at once, is asked in ``simulated/test_placement.py``.
+"""
 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from cluster import ledgers
 from cluster.judging import Json
-from cluster.labtools import bind, condition, deployment, job, pod, until
+from cluster.labtools import pod, until
 from cluster.running import (
     BETWEEN_EQUALS,
     WATCHDOG_SECONDS,
@@ -72,27 +74,6 @@ def test_full_nodes_and_what_is_told_of_them(place: Place) -> None:
 
 
 @scene
-def test_the_count_of_pods_and_other_resources(place: Place) -> None:
-    place.nodes(1, pods=2)
-    place.nodes(1, prefix="-gpu", resources={"example.com/gpu": "2"})
-    small = [pod(f"small-{i}", nodeSelector={HOSTNAME: f"{place.name}-0"}) for i in range(3)]
-    for one in small:
-        place.create("pods", one)
-    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("small")) == 2, "two fit")
-    (left,) = (one["metadata"]["name"] for one in place.pods("small") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b1 Too many pods\b")
-    for i, gpus in enumerate(("1", "2")):
-        body = pod(f"gpu-{i}")
-        body["spec"]["containers"][0]["resources"]["limits"] = {"example.com/gpu": gpus}
-        place.create("pods", body)
-        if i == 0:
-            assert place.bound("gpu-0") == f"{place.name}-gpu-0"
-    place.waits("gpu-1", r"\b2 Insufficient example.com/gpu\b")
-    place.delete("pods", "gpu-0")
-    place.bound("gpu-1")
-
-
-@scene
 def test_effective_requests_of_init_containers_sidecars_and_overhead(place: Place) -> None:
     place.nodes(1, cpu="2")
     runtime = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "heavy"}, "handler": "h"}
@@ -149,88 +130,6 @@ def test_taints_selectors_and_affinity(place: Place) -> None:
     assert place.bound("ssd") == tainted
 
 
-# -- neighbours --------------------------------------------------------------------------------------------------------
-
-
-@scene
-def test_host_ports(place: Place) -> None:
-    place.nodes(2)
-    for i in range(3):
-        body = pod(f"port-{i}")
-        body["spec"]["containers"][0]["ports"] = [{"containerPort": 80, "hostPort": 8080}]
-        place.create("pods", body)
-    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("port")) == 2, "two nodes, two pods")
-    (left,) = (one["metadata"]["name"] for one in place.pods("port") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b2 node\(s\) didn't have free ports for the requested pod ports\b")
-    gone = next(one["metadata"]["name"] for one in place.pods("port") if one["metadata"]["name"] != left)
-    place.delete("pods", gone)
-    place.bound(left)
-
-
-def rules(kind: str, label: dict[str, str], key: str) -> Json:
-    terms = [{"labelSelector": {"matchLabels": label}, "topologyKey": key}]
-    return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
-
-
-@scene
-def test_affinity_and_anti_affinity_between_pods(place: Place) -> None:
-    place.nodes(4, zones=("zone-a", "zone-b"))
-    apart = rules("podAntiAffinity", {"app": "apart"}, ZONE)
-    place.create("deployments", deployment("apart", 3, affinity=apart))
-    until(lambda: len(place.pods("apart")) == 3, "all are made")
-    until(lambda: sum(bool(one["spec"].get("nodeName")) for one in place.pods("apart")) == 2, "one in each zone")
-    (left,) = (one["metadata"]["name"] for one in place.pods("apart") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b4 node\(s\) didn't match pod anti-affinity rules\b")
-    # Whom a running pod does not want near must stay away, too.
-    hermit = pod("hermit", labels={"app": "hermit"}, affinity=rules("podAntiAffinity", {"app": "guest"}, HOSTNAME))
-    place.create("pods", hermit)
-    home = place.bound("hermit")
-    for i in range(3):
-        place.create("pods", pod(f"guest-{i}", labels={"app": "guest"}))
-    homes = [place.bound(f"guest-{i}") for i in range(3)]
-    assert home not in homes
-    near = rules("podAffinity", {"app": "hermit"}, HOSTNAME)
-    place.create("pods", pod("near", affinity=near))
-    assert place.bound("near") == home
-    place.create("pods", pod("lonely", affinity=rules("podAffinity", {"app": "nobody"}, HOSTNAME)))
-    place.waits("lonely", r"\b4 node\(s\) didn't match pod affinity rules\b")
-    place.create("pods", pod("somebody", labels={"app": "nobody"}))
-    home = place.bound("somebody")
-    # In the pass that placed it the lonely one, which waits longer, had its turn before; a placement calls for no pass.
-    place.create("pods", pod("calls"))
-    assert place.bound("lonely") == home
-
-
-@scene
-def test_topology_spread(place: Place) -> None:
-    place.nodes(3)  # a zone each
-    spread = [
-        {
-            "maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule",
-            "labelSelector": {"matchLabels": {"app": "wide"}},
-        }
-    ]  # fmt: skip
-    place.create("deployments", deployment("wide", 7, topologySpreadConstraints=spread))
-    up = place.ready("wide", 7)
-    assert sorted(Counter(one["spec"]["nodeName"] for one in up).values()) == [2, 2, 3]
-    place.kubectl.ok("cordon", f"{place.name}-0")
-    place.heard()
-    place.kubectl.ok("-n", place.namespace, "scale", "deployment/wide", "--replicas=12")
-    # The zone of the cordoned node counts: nodes with taints are not left out unless the rule says so.
-
-    def counts() -> list[int]:
-        count = Counter(one["spec"].get("nodeName", "") for one in place.pods("wide"))
-        return [count[f"{place.name}-{i}"] for i in range(3)]
-
-    least = counts()[0]
-    until(lambda: counts() == [least, least + 1, least + 1], "the others have one more each")
-    until(lambda: len(place.pods("wide")) == 12, "all are made")
-    left = next(one["metadata"]["name"] for one in place.pods("wide") if not one["spec"].get("nodeName"))
-    place.waits(left, r"\b2 node\(s\) didn't match pod topology spread constraints\b")
-    place.kubectl.ok("uncordon", f"{place.name}-0")
-    place.ready("wide", 12)
-
-
 # -- volumes -----------------------------------------------------------------------------------------------------------
 
 
@@ -284,33 +183,6 @@ def test_a_claim_that_waits_for_its_first_pod(place: Place) -> None:
 
 
 @scene
-def test_a_provisioner_that_cannot_serve_a_node(place: Place) -> None:
-    both = set(place.nodes(2))
-    place.api.post(STORAGE, storage_class("moody", "example.com/moody"))
-    made = place.create("persistentvolumeclaims", claim("data", "moody"))
-    place.create("pods", using("pod", "data"))
-
-    def selected() -> str:
-        annotations = (place.get("persistentvolumeclaims", "data") or {})["metadata"].get("annotations", {})
-        return str(annotations.get(SELECTED_NODE, ""))
-
-    def refuse() -> None:
-        """This is how a provisioner says no: it takes the annotation away."""
-        place.patch("persistentvolumeclaims", "data", {"metadata": {"annotations": {SELECTED_NODE: None}}})
-
-    first = until(selected, "the claim says for which node")
-    refuse()
-    (second,) = both - {first}
-    assert until(selected, "another node is asked for") == second
-    refuse()
-    third = until(selected, "both have failed, and one of them is asked for again")
-    reference = {"kind": "PersistentVolumeClaim", "namespace": place.namespace, "name": "data", "apiVersion": "v1"}
-    reference |= {"uid": made["metadata"]["uid"]}
-    place.api.post(VOLUMES, volume("made-by-moody", "moody", third, claimRef=reference))
-    assert place.bound("pod") == third
-
-
-@scene
 def test_bound_volumes_and_what_is_refused(place: Place) -> None:
     _, second = place.nodes(2)
     place.api.post(STORAGE, storage_class("local", "kubernetes.io/no-provisioner"))
@@ -345,68 +217,6 @@ def test_a_volume_for_one_pod_at_a_time(place: Place) -> None:
     place.waits("two", r"\b1 node\(s\) unavailable due to PersistentVolumeClaim with ReadWriteOncePod")
     place.delete("pods", "one")
     assert place.bound("two") == first
-
-
-# -- others ------------------------------------------------------------------------------------------------------------
-
-
-@scene
-def test_a_kubelet_that_refuses(place: Place) -> None:
-    place.nodes(1)
-    refused = pod("refused", annotations={"slacktide.io/reject-reason": "OutOfcpu"})
-    place.create("pods", refused)
-    until(lambda: place.pod("refused")["status"].get("reason") == "OutOfcpu", "the kubelet refuses it")
-    place.create("deployments", deployment("web", 1, annotations={"slacktide.io/reject-reason": "OutOfcpu"}))
-    until(lambda: len(place.pods("web")) >= 2, "its ReplicaSet makes another")
-    place.kubectl.ok("-n", place.namespace, "scale", "deployment/web", "--replicas=0")
-    place.create("pods", pod("whole", cpu="3900m"))
-    place.bound("whole")  # what was refused takes no room
-    status = place.status("pod-refused", lambda s: s["running"] + s["waiting"] == 0, "it is over")
-    assert status["delivered"] == 0.0
-
-
-@scene
-def test_pods_of_other_schedulers(place: Place) -> None:
-    ours, other = place.nodes(2, cpu="2")
-    (not_ours,) = place.nodes(1, prefix="-foreign", managed=False)
-    place.kubectl.ok("cordon", other)
-    place.heard()
-    stranger = pod("stranger", cpu="1500m", schedulerName="somebody-else")
-    place.create("pods", stranger)
-    bind(place.api, place.namespace, "stranger", ours)
-    place.ready("stranger")
-    place.create("pods", pod("beside", cpu="600m"))
-    place.waits("beside", r"\b1 Insufficient cpu\b")
-    assert place.node_of("beside") == ""
-
-    def warnings() -> list[str]:
-        return [line for line in place.scheduler.log.splitlines() if f"{place.namespace}/stranger" in line]
-
-    said = until(warnings, "the log warns of the stranger")
-    assert len(said) == 1
-    assert re.search(rf" W .*scheduler somebody-else runs on node {ours}, which this scheduler manages", said[0])
-    place.create("pods", pod("there", nodeSelector={HOSTNAME: not_ours}))
-    place.waits("there", r"not ready or not managed|didn't match")
-    place.kubectl.ok("uncordon", other)
-    assert place.bound("beside") == other
-    assert condition(place.pod("stranger"), "Ready")["status"] == "True"
-    # A node that is given to us later counts from then on.
-    place.kubectl.ok("label", "node", not_ours, "node-restriction.kubernetes.io/slacktide=true")
-    assert place.bound("there") == not_ours
-
-
-@scene
-def test_a_pod_that_somebody_else_binds(place: Place) -> None:
-    (node,) = place.nodes(1, cpu="1")
-    place.create("pods", pod("big", cpu="900m"))
-    place.ready("big")
-    body = job("late", 600, cpu="500m")["spec"]["template"]
-    place.create("pods", {"metadata": {"name": "late"}, "spec": body["spec"]})
-    place.waits("late", r"\b1 Insufficient cpu\b")
-    place.delete("pods", "late", 0)
-    until(lambda: place.get("pods", "late") is None, "it is gone")
-    place.create("pods", pod("small", cpu="100m"))
-    assert place.bound("small") == node
 
 
 def test_nobody_did_what_must_not_be_done(cast: Cast) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ import yaml
 from cluster.disturbing import BRONZE, Disturbance, brief, three_classes
 from cluster.installation import ACCOUNT
 from cluster.labtools import NUMBERS, pod, until
-from cluster.running import LEADS_SECONDS, Running, prepared
+from cluster.running import LEADS_SECONDS, prepared
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane
 from slacktide.lab.processes import Component
 
@@ -106,6 +106,7 @@ def test_tokens_are_in_no_log_whatever_goes_wrong(plane: ControlPlane, tmp_path:
         debug = {"PYTHONASYNCIODEBUG": "1", "SLACKTIDE_TRACEBACK": "1", "AIOHTTP_NO_EXTENSIONS": "1"}
         scheduler = started(plane, way, "debug", "--verbose", f"--record={record}", **debug)
         until(lambda: "leading as" in log_of(scheduler) or not scheduler.running, "it leads", LEADS_SECONDS)
+        assert listening(scheduler.pid) == set(), "told to listen nowhere, it does not"
         faults: list[dict[str, Any]] = [{"status": status} for status in (401, 403, 429, 500)]
         faults += [{"reset": True}, {"lose_answer": True}, {"halve_answer": True}]
         for number, fault in enumerate(faults):
@@ -128,7 +129,7 @@ def test_tokens_are_in_no_log_whatever_goes_wrong(plane: ControlPlane, tmp_path:
     assert "Bearer" not in log_of(scheduler)
 
 
-def test_an_unknown_authority_is_refused_and_named(plane: ControlPlane, tmp_path: Path) -> None:
+def test_an_unknown_authority_is_refused_and_an_unchecked_one_warned_of(plane: ControlPlane, tmp_path: Path) -> None:
     path = without_authority(plane, tmp_path / "kubeconfig")
     scheduler = started(plane, path, "wrong-authority")
     until(lambda: "CERTIFICATE_VERIFY_FAILED" in log_of(scheduler) or not scheduler.running, "it says what is wrong")
@@ -137,12 +138,13 @@ def test_an_unknown_authority_is_refused_and_named(plane: ControlPlane, tmp_path
     assert "leading as" not in log_of(scheduler)
     assert secret_of(path) not in log_of(scheduler)
     scheduler.stop()
-
-
-def test_an_unchecked_certificate_is_warned_of(plane: ControlPlane, tmp_path: Path) -> None:
-    path = without_authority(plane, tmp_path / "kubeconfig", **{"insecure-skip-tls-verify": True})
-    scheduler = started(plane, path, "insecure")
+    path = without_authority(plane, tmp_path / "unchecked", **{"insecure-skip-tls-verify": True})
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = int(probe.getsockname()[1])
+    scheduler = started(plane, path, "insecure", f"--set=kube.listen=0.0.0.0:{port}")
     until(lambda: "leading as" in log_of(scheduler), "it leads", LEADS_SECONDS)
+    assert listening(scheduler.pid) == {(ANYWHERE, port)}, "at that address, and no other"
     warnings = [line for line in log_of(scheduler).splitlines() if " W " in line]
     assert any("insecure-skip-tls-verify" in line and "not checked" in line for line in warnings)
     works(plane, "unchecked")
@@ -167,25 +169,7 @@ def listening(pid: int) -> set[tuple[str, int]]:
     return found
 
 
-LOOPBACK, ANYWHERE = "0100007F", "00000000"
-
-
-def test_it_listens_on_this_machine_only_unless_told(plane: ControlPlane) -> None:
-    plain = Running(plane, name="plain", kube__leader_election=False).wait_until_leading()
-    assert listening(plain.component.pid) == {(LOOPBACK, plain.port)}
-    plain.stop()
-    command = [sys.executable, "-m", "slacktide", "settings"]
-    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert "127.0.0.1:10359" in shown
-    kubeconfig = plane.service_account_kubeconfig(*ACCOUNT)
-    silent = started(plane, kubeconfig, "silent", "--set=kube.listen=")
-    until(lambda: "leading as" in log_of(silent), "it leads", LEADS_SECONDS)
-    assert listening(silent.pid) == set()
-    silent.stop()
-    told = started(plane, kubeconfig, "told", f"--set=kube.listen=0.0.0.0:{plain.port}")
-    until(lambda: "leading as" in log_of(told), "it leads", LEADS_SECONDS)
-    assert listening(told.pid) == {(ANYWHERE, plain.port)}
-    told.stop()
+ANYWHERE = "00000000"
 
 
 def bound_token(plane: ControlPlane, secret: str) -> str:

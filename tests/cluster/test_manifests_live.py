@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -168,9 +167,11 @@ def test_a_wrong_class_is_refused_with_its_field(kubectl: Kubectl, spec: Json, f
     refused(kubectl.try_apply(service_class(**spec)), field, says)
 
 
-def test_a_class_name_that_no_label_can_hold_is_refused(kubectl: Kubectl) -> None:
+def test_a_class_may_be_changed_and_its_name_must_fit_a_label(kubectl: Kubectl) -> None:
     assert kubectl.try_apply(service_class("c" * 63, **FINE)).code == 0
     refused(kubectl.try_apply(service_class("c" * 64, **FINE)), "metadata.name must have at most 63 characters")
+    bronze = {"overheadLimit": 0.5, "default": True, "tiers": [], "rank": 3}
+    assert kubectl.try_apply(service_class("bronze", slo=0.6, **bronze)).code == 0
 
 
 @each(
@@ -195,21 +196,7 @@ def test_a_right_class_is_accepted(kubectl: Kubectl, spec: Json) -> None:
     assert answer.error == ""
 
 
-def test_a_class_may_be_changed_and_stays_the_default(kubectl: Kubectl) -> None:
-    bronze = {"overheadLimit": 0.5, "default": True, "tiers": [], "rank": 3}
-    assert kubectl.try_apply(service_class("bronze", slo=0.6, **bronze)).code == 0
-
-
-def test_what_a_class_leaves_out_is_filled_in(kubectl: Kubectl) -> None:
-    spec = kubectl.json("get", "svcclass", "silver")["spec"]
-    assert spec["marginSeconds"] == 10
-    assert spec["approach"] == "independent"
-    assert spec["default"] is False
-    assert spec["counts"] == "cluster"
-    assert not {"tiers", "overheadLimit"} & set(spec)
-
-
-def test_kubectl_explains_every_field(kubectl: Kubectl) -> None:
+def test_kubectl_explains_every_field_and_lists_what_classes_say(kubectl: Kubectl) -> None:
     text = " ".join(kubectl.ok("explain", "serviceclass.spec").split())
     for words in (
         "slo <number> -required-",
@@ -222,23 +209,24 @@ def test_kubectl_explains_every_field(kubectl: Kubectl) -> None:
     text = " ".join(kubectl.ok("explain", "avail.status").split())
     assert "slackSeconds <number> Seconds until the promise would break" in text
     assert "enum: Kept, AtRisk, Missed, Unknown" in text
-
-
-def test_kubectl_lists_classes(kubectl: Kubectl) -> None:
     table = cells(kubectl.ok("get", "svcclass", "gold", "silver", "bronze"))
     assert list(table) == ["NAME", "SLO", "RANK", "DEFAULT", "AGE"]
     assert table["SLO"] == ["0.999", "0.95", "0.5"]
     assert table["RANK"] == ["1", "2", "3"]
     assert table["DEFAULT"] == ["false", "false", "true"]
+    # What a class leaves out is filled in.
+    spec = kubectl.json("get", "svcclass", "silver")["spec"]
+    assert spec["marginSeconds"] == 10
+    assert spec["approach"] == "independent"
+    assert spec["default"] is False
+    assert spec["counts"] == "cluster"
+    assert not {"tiers", "overheadLimit"} & set(spec)
 
 
-@each("file", sorted(EXAMPLES.glob("*.yaml")))
-def test_an_example_is_accepted_without_a_warning(kubectl: Kubectl, file: Path) -> None:
-    answer = kubectl("apply", "--dry-run=server", "-f", str(file))
-    assert (answer.code, answer.error) == (0, "")
-
-
-def test_manifests_are_applied_again_without_a_warning(kubectl: Kubectl) -> None:
+def test_the_api_server_warns_of_nothing_in_examples_manifests_and_policies(kubectl: Kubectl) -> None:
+    for file in sorted(EXAMPLES.glob("*.yaml")):
+        answer = kubectl("apply", "--dry-run=server", "-f", str(file))
+        assert (answer.code, answer.error) == (0, ""), file
     answer = kubectl("apply", "-f", str(MANIFESTS))
     assert (answer.code, answer.error) == (0, "")
     # kubectl always reports a budget as configured; nothing of it changes.
@@ -246,6 +234,13 @@ def test_manifests_are_applied_again_without_a_warning(kubectl: Kubectl) -> None
         line for line in answer.out.splitlines() if "unchanged" not in line and "poddisruptionbudget" not in line
     ]
     assert changed == []
+
+    def statuses() -> list[Json]:
+        found = kubectl.json("get", "validatingadmissionpolicies")["items"]
+        return [o.get("status", {}) for o in found if o["metadata"]["name"].startswith("slacktide-")]
+
+    until(lambda: all("typeChecking" in status for status in statuses()), "the policies are type checked")
+    assert [status["typeChecking"] for status in statuses()] == [{}] * 4
 
 
 def test_pod_security_lets_both_replicas_in(kubectl: Kubectl) -> None:
@@ -333,15 +328,6 @@ def test_a_broken_ledger_is_refused(kubectl: Kubectl, status: Json, field: str) 
 
 
 # What is refused at the door.
-
-
-def test_the_api_server_finds_nothing_to_warn_of_in_the_policies(kubectl: Kubectl) -> None:
-    def statuses() -> list[Json]:
-        found = kubectl.json("get", "validatingadmissionpolicies")["items"]
-        return [o.get("status", {}) for o in found if o["metadata"]["name"].startswith("slacktide-")]
-
-    until(lambda: all("typeChecking" in status for status in statuses()), "the policies are type checked")
-    assert [status["typeChecking"] for status in statuses()] == [{}] * 4
 
 
 @each("kind", KINDS)
@@ -459,20 +445,17 @@ def test_an_approach_is_one_of_three_and_of_a_job_aggregated(kubectl: Kubectl, k
         refused(answer, APPROACH, f"found '{wrong}'", "expected independent, concurrent or aggregated")
 
 
-def test_the_pod_of_a_job_is_aggregated_too(kubectl: Kubectl) -> None:
+def test_what_a_pod_does_not_say_itself_follows_from_its_owner_and_its_namespace(kubectl: Kubectl) -> None:
+    refused(kubectl.try_apply(workload("Pod", {SLO: "0.7"})), "at most 0.5", "'bronze' (the default of the cluster)")
+    answer = kubectl.try_apply(workload("Deployment", namespace="poor"))
+    refused(answer, "service class 'gold' (the default of the namespace", "may not be used in namespace 'poor'")
+    assert kubectl.try_apply(workload("Deployment", service_class="silver", namespace="poor")).code == 0
     pod = workload("Pod", {APPROACH: "concurrent"})
     owner = {"apiVersion": "batch/v1", "kind": "Job", "name": "a", "uid": "1"}
     pod["metadata"]["ownerReferences"] = [owner]
     refused(kubectl.try_apply(pod), "expected aggregated or nothing")
     pod["metadata"]["ownerReferences"] = [owner | {"apiVersion": "example.com/v1"}]
     assert kubectl.try_apply(pod).code == 0
-
-
-def test_without_a_label_the_default_class_counts(kubectl: Kubectl) -> None:
-    refused(kubectl.try_apply(workload("Pod", {SLO: "0.7"})), "at most 0.5", "'bronze' (the default of the cluster)")
-    answer = kubectl.try_apply(workload("Deployment", namespace="poor"))
-    refused(answer, "service class 'gold' (the default of the namespace", "may not be used in namespace 'poor'")
-    assert kubectl.try_apply(workload("Deployment", service_class="silver", namespace="poor")).code == 0
 
 
 def test_what_only_the_scheduler_can_judge_is_let_in(kubectl: Kubectl) -> None:
@@ -514,7 +497,7 @@ def blocks(language: str) -> list[str]:
     return [text for word, text in zip(parts[1::4], parts[2::4], strict=True) if word == language]
 
 
-def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
+def test_the_page_shows_what_the_api_server_says_and_what_it_accepts(kubectl: Kubectl) -> None:
     wrong = [
         service_class("gold", slo=95, rank=1),
         workload("Deployment", {SLO: "0.9991"}, service_class="gold", name="front"),
@@ -526,9 +509,6 @@ def test_the_page_shows_what_the_api_server_says(kubectl: Kubectl) -> None:
     ]
     assert len(shown) == len(wrong)
     assert [line for line in shown if line not in said] == []
-
-
-def test_the_objects_on_the_page_are_accepted(kubectl: Kubectl) -> None:
     items = [item for item in map(yaml.safe_load, blocks("yaml")) if "kind" in item]
     assert {item["kind"] for item in items} >= {"ServiceClass"}
     for item in items:

@@ -283,57 +283,7 @@ def gone(user: Api, path: str) -> bool:
     return False
 
 
-def test_the_scheduler_marks_binds_and_evicts_a_pod(scheduler: Api, pod: Json) -> None:
-    path = f"{PODS}/rights"
-    condition = {
-        "type": "PodScheduled",
-        "status": "False",
-        "reason": "Unschedulable",
-        "message": "0/1 nodes are available",
-    }
-    status = {"conditions": [condition], "nominatedNodeName": "rights"}
-    marked = scheduler.patch(f"{path}/status", {"status": status}, STRATEGIC)
-    assert marked["status"]["nominatedNodeName"] == "rights"
-    metadata = {"name": "rights", "uid": pod["metadata"]["uid"]}
-    target = {"apiVersion": "v1", "kind": "Node", "name": "rights"}
-    scheduler.post(f"{path}/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})
-    assert scheduler.get(path)["spec"]["nodeName"] == "rights"
-    assert refused(scheduler, "DELETE", path)
-    scheduler.post(f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "rights"}})
-    until(lambda: gone(scheduler, path), "the pod was deleted")
-
-
-def test_the_scheduler_keeps_ledgers_and_forgets_them(scheduler: Api, administrator: Api, pod: Json) -> None:
-    owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": pod["metadata"]["uid"]}
-    ledger = {
-        "apiVersion": "slacktide.io/v1beta1",
-        "kind": "Availability",
-        "metadata": {"name": "rights", "ownerReferences": [owner | {"blockOwnerDeletion": False}]},
-        "status": {"class": "silver", "state": "Kept", "running": 0},
-    }
-    scheduler.post(LEDGERS, ledger)
-    status = scheduler.patch(f"{LEDGERS}/rights", {"status": {"running": 1}})["status"]
-    assert (status["running"], status["class"]) == (1, "silver")
-    administrator.delete(f"{PODS}/rights", 0)
-    until(lambda: gone(administrator, f"{LEDGERS}/rights"), "the garbage collector took the ledger that has an owner")
-    scheduler.post(LEDGERS, {**ledger, "metadata": {"name": "rights"}})
-    scheduler.delete(f"{LEDGERS}/rights")
-    assert gone(scheduler, f"{LEDGERS}/rights")
-
-
-def test_the_scheduler_leads_by_one_lease(scheduler: Api, administrator: Api) -> None:
-    lease: Json = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "slacktide"}}
-    try:
-        held = scheduler.post(LEASES, lease | {"spec": {"holderIdentity": "one"}})
-        held["spec"]["holderIdentity"] = "two"
-        assert scheduler.put(f"{LEASES}/slacktide", held)["spec"]["holderIdentity"] == "two"
-        assert refused(scheduler, "GET", f"{LEASES}/another")
-        assert refused(scheduler, "POST", LEASES.replace(HOME, "default"), lease)
-    finally:
-        administrator.delete(f"{LEASES}/slacktide")
-
-
-def test_the_scheduler_writes_events(scheduler: Api, administrator: Api, pod: Json) -> None:
+def keeps_events(scheduler: Api, administrator: Api, pod: Json) -> None:
     path = "/api/v1/namespaces/default/events"
     about = {"apiVersion": "v1", "kind": "Pod", "namespace": "default", "name": "rights", "uid": pod["metadata"]["uid"]}
     event: Json = {"metadata": {"name": "rights.1"}, "reason": "Scheduled", "type": "Normal"}
@@ -345,3 +295,54 @@ def test_the_scheduler_writes_events(scheduler: Api, administrator: Api, pod: Js
         assert refused(scheduler, "DELETE", f"{path}/rights.1")
     finally:
         administrator.delete(f"{path}/rights.1")
+
+
+def leads_by_one_lease(scheduler: Api, administrator: Api) -> None:
+    lease: Json = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "slacktide"}}
+    try:
+        held = scheduler.post(LEASES, lease | {"spec": {"holderIdentity": "one"}})
+        held["spec"]["holderIdentity"] = "two"
+        assert scheduler.put(f"{LEASES}/slacktide", held)["spec"]["holderIdentity"] == "two"
+        assert refused(scheduler, "GET", f"{LEASES}/another")
+        assert refused(scheduler, "POST", LEASES.replace(HOME, "default"), lease)
+    finally:
+        administrator.delete(f"{LEASES}/slacktide")
+
+
+def marks_binds_and_evicts(scheduler: Api, pod: Json) -> None:
+    """A pod whose ledger it keeps meanwhile, and forgets."""
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "rights", "uid": pod["metadata"]["uid"]}
+    ledger = {
+        "apiVersion": "slacktide.io/v1beta1",
+        "kind": "Availability",
+        "metadata": {"name": "rights", "ownerReferences": [owner | {"blockOwnerDeletion": False}]},
+        "status": {"class": "silver", "state": "Kept", "running": 0},
+    }
+    scheduler.post(LEDGERS, ledger)
+    status = scheduler.patch(f"{LEDGERS}/rights", {"status": {"running": 1}})["status"]
+    assert (status["running"], status["class"]) == (1, "silver")
+    path = f"{PODS}/rights"
+    condition = {
+        "type": "PodScheduled",
+        "status": "False",
+        "reason": "Unschedulable",
+        "message": "0/1 nodes are available",
+    }
+    said = {"conditions": [condition], "nominatedNodeName": "rights"}
+    marked = scheduler.patch(f"{path}/status", {"status": said}, STRATEGIC)
+    assert marked["status"]["nominatedNodeName"] == "rights"
+    metadata = {"name": "rights", "uid": pod["metadata"]["uid"]}
+    target = {"apiVersion": "v1", "kind": "Node", "name": "rights"}
+    scheduler.post(f"{path}/binding", {"apiVersion": "v1", "kind": "Binding", "metadata": metadata, "target": target})
+    assert scheduler.get(path)["spec"]["nodeName"] == "rights"
+    assert refused(scheduler, "DELETE", path)
+    scheduler.post(f"{path}/eviction", {"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": "rights"}})
+    until(lambda: gone(scheduler, path), "the pod was deleted")
+    scheduler.delete(f"{LEDGERS}/rights")
+    assert gone(scheduler, f"{LEDGERS}/rights")
+
+
+def test_the_scheduler_does_what_it_has_to_and_no_more(scheduler: Api, administrator: Api, pod: Json) -> None:
+    keeps_events(scheduler, administrator, pod)
+    leads_by_one_lease(scheduler, administrator)
+    marks_binds_and_evicts(scheduler, pod)

@@ -117,6 +117,13 @@ def guarded(plane: ControlPlane, nodes: dict[str, str]) -> ControlPlane:
 
 def test_an_agent_writes_its_own_row_and_no_other(guarded: ControlPlane, nodes: dict[str, str]) -> None:
     one, mine, others = agent(guarded, nodes["n1"]), nodes["n1"], nodes["n2"]
+    status: Json = {
+        "addresses": ["10.0.0.1:10360", "[fd00::1]:10360", "node-1.lan:10360"], "at": "2026-01-31T12:00:00.123456Z",
+        "measured": 2, "reached": 1, "error": 0.1, "coordinate": {"point": [1.0, -2.0, 0.0], "height": 0.5},
+        "peers": [PEER, {"node": "silent", "lost": 1, "samples": 0}],
+    }  # fmt: skip
+    made = one.post(f"{ROWS}?dryRun=All", row(guarded, mine, **status))
+    assert made["status"]["peers"][0] == PEER
     try:
         one.post(ROWS, row(guarded, mine, measured=1))
         assert one.patch(f"{ROWS}/{mine}", {"status": {"measured": 2}})["status"]["measured"] == 2
@@ -128,19 +135,12 @@ def test_an_agent_writes_its_own_row_and_no_other(guarded: ControlPlane, nodes: 
         assert guarded.api.get(f"{ROWS}/{others}")["status"]["measured"] == 7
     finally:
         guarded.api.delete(ROWS)
-
-
-def test_a_token_that_is_bound_to_no_node_writes_no_row(guarded: ControlPlane, nodes: dict[str, str]) -> None:
-    loose = Api(guarded.url, guarded.service_account_token(HOME, ACCOUNT), guarded.ca_file)
-    assert "not bound to a pod" in refusal(loose, "POST", ROWS, row(guarded, nodes["n1"]))
-
-
-def test_a_row_must_go_with_its_own_node(guarded: ControlPlane, nodes: dict[str, str]) -> None:
-    one = agent(guarded, nodes["n1"])
-    assert "ownerReferences" in refusal(one, "POST", ROWS, row(guarded, nodes["n1"], owner=nodes["n2"]))
-    without = row(guarded, nodes["n1"])
+    assert "ownerReferences" in refusal(one, "POST", ROWS, row(guarded, mine, owner=others)), "it goes with its node"
+    without = row(guarded, mine)
     del without["metadata"]["ownerReferences"]
     assert "ownerReferences" in refusal(one, "POST", ROWS, without)
+    loose = Api(guarded.url, guarded.service_account_token(HOME, ACCOUNT), guarded.ca_file)  # of no pod on a node
+    assert "not bound to a pod" in refusal(loose, "POST", ROWS, row(guarded, mine))
 
 
 def test_an_agent_may_do_nothing_else(guarded: ControlPlane, nodes: dict[str, str]) -> None:
@@ -191,16 +191,6 @@ def test_nonsense_is_refused(guarded: ControlPlane, nodes: dict[str, str], statu
     text = json.dumps(status).replace("SELF", nodes["n1"])
     body = row(guarded, nodes["n1"], **json.loads(text))
     assert says in refusal(agent(guarded, nodes["n1"]), "POST", f"{ROWS}?dryRun=All", body)
-
-
-def test_sense_is_accepted(guarded: ControlPlane, nodes: dict[str, str]) -> None:
-    status: Json = {
-        "addresses": ["10.0.0.1:10360", "[fd00::1]:10360", "node-1.lan:10360"], "at": "2026-01-31T12:00:00.123456Z",
-        "measured": 2, "reached": 1, "error": 0.1, "coordinate": {"point": [1.0, -2.0, 0.0], "height": 0.5},
-        "peers": [PEER, {"node": "silent", "lost": 1, "samples": 0}],
-    }  # fmt: skip
-    made = agent(guarded, nodes["n1"]).post(f"{ROWS}?dryRun=All", row(guarded, nodes["n1"], **status))
-    assert made["status"]["peers"][0] == PEER
 
 
 # Agents at work.
@@ -279,22 +269,20 @@ def test_agents_find_each_other_by_their_rows(agents: Agents) -> None:
         assert "coordinate" in status
 
 
-def test_a_steady_row_is_written_at_the_heartbeat_only(agents: Agents) -> None:
-    # On loopback nothing changes by more than a millisecond for long.
-    versions = set()
-
-    def beats() -> bool:
-        versions.add((agents.row("n1")["metadata"]["resourceVersion"], agents.row("n1")["status"]["at"]))
-        return len(versions) >= 3
-
-    until(beats, "the heartbeat is written")
-
-
 def all_fresh(told: str) -> str:
     return told if 'slacktide_netprobe_rows{state="fresh"} 3.0' in told else ""
 
 
-def test_agents_tell_of_their_health_and_of_all_rows(agents: Agents) -> None:
+def shown(agents: Agents, capsys: pytest.CaptureFixture[str], *words: str) -> str:
+    capsys.readouterr()
+    assert main(["netprobe", *words, "--kubeconfig", str(agents.plane.kubeconfig)]) == 0
+    return capsys.readouterr().out
+
+
+def test_what_agents_measure_is_told_wherever_one_looks(
+    agents: Agents, kubectl: Kubectl, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In each agent's metrics, by kubectl, by the command, and as a network file."""
     assert agents.get("n1", "/livez") == "ok\n"
     until(lambda: agents.get("n1", "/readyz") == "ok\n", "n1 is ready")
     # On a busy machine a heartbeat may be late for a moment.
@@ -302,6 +290,32 @@ def test_agents_tell_of_their_health_and_of_all_rows(agents: Agents) -> None:
     assert 'slacktide_netprobe_rows{state="stale"} 0.0' in told
     assert float(re.findall(r'^slacktide_netprobe_publishes_total{result="written"} (\S+)$', told, re.M)[0]) >= 2.0
     assert re.search(r"^slacktide_netprobe_oldest_row_age_seconds \d", told, re.M)
+
+    def lines() -> list[str]:
+        head, *rows = kubectl.ok("get", "nodelat").splitlines()
+        assert head.split() == ["NAME", "PEERS", "REACHED", "ERROR", "MEASURED", "AGE"]
+        return rows
+
+    assert len(lines()) == 3
+    # An agent on a busy machine may publish before it has heard of both others, and again only after a while.
+    until(lambda: all(re.search(r"\s2\s+2\s+\S+\s+\d+s\s", line) for line in lines()), "all reach two")
+
+    head, *rows = shown(agents, capsys, "show").splitlines()
+    assert head.split()[:3] == ["NODE", "PEERS", "REACHED"]
+    assert [line.split()[0] for line in rows] == sorted(agents.nodes.values())
+    assert all(line.endswith("fresh") for line in rows)
+    assert set(json.loads(shown(agents, capsys, "show", "--json"))) == set(agents.nodes.values())
+
+    out = tmp_path / "network.yaml"
+    shown(agents, capsys, "export", "--out", str(out))
+    found = yaml.safe_load(out.read_text())
+    assert found["places"] == sorted(agents.nodes.values())
+    rtt = found["rtt_ms"]
+    assert all(rtt[a][a] == 0 and rtt[a][b] == rtt[b][a] > 0 for a in range(3) for b in range(3) if a != b)
+    shown(agents, capsys, "export", "--out", str(out), "--site-label", "site")
+    by_site = yaml.safe_load(out.read_text())
+    assert (by_site["site"], by_site["places"]) == ("site", ["east", "west"])
+    assert by_site["rtt_ms"][1][1] > 0
 
 
 def test_a_row_that_somebody_deleted_is_written_again(agents: Agents) -> None:
@@ -314,46 +328,6 @@ def test_a_row_that_somebody_deleted_is_written_again(agents: Agents) -> None:
 
     until(back, "n1's row is back")
     until(lambda: all(agents.reached(short) == 2 for short in NODES), "the others measure it again")
-
-
-@pytest.mark.usefixtures("agents")
-def test_kubectl_shows_how_old_a_row_is(kubectl: Kubectl) -> None:
-    def lines() -> list[str]:
-        head, *rows = kubectl.ok("get", "nodelat").splitlines()
-        assert head.split() == ["NAME", "PEERS", "REACHED", "ERROR", "MEASURED", "AGE"]
-        return rows
-
-    assert len(lines()) == 3
-    # An agent on a busy machine may publish before it has heard of both others, and again only after a while.
-    until(lambda: all(re.search(r"\s2\s+2\s+\S+\s+\d+s\s", line) for line in lines()), "all reach two")
-
-
-def shown(agents: Agents, capsys: pytest.CaptureFixture[str], *words: str) -> str:
-    capsys.readouterr()
-    assert main(["netprobe", *words, "--kubeconfig", str(agents.plane.kubeconfig)]) == 0
-    return capsys.readouterr().out
-
-
-def test_show_has_a_line_for_every_node(agents: Agents, capsys: pytest.CaptureFixture[str]) -> None:
-    head, *lines = shown(agents, capsys, "show").splitlines()
-    assert head.split()[:3] == ["NODE", "PEERS", "REACHED"]
-    assert [line.split()[0] for line in lines] == sorted(agents.nodes.values())
-    assert all(line.endswith("fresh") for line in lines)
-    told = json.loads(shown(agents, capsys, "show", "--json"))
-    assert set(told) == set(agents.nodes.values())
-
-
-def test_export_writes_a_network_file(agents: Agents, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    out = tmp_path / "network.yaml"
-    shown(agents, capsys, "export", "--out", str(out))
-    found = yaml.safe_load(out.read_text())
-    assert found["places"] == sorted(agents.nodes.values())
-    rtt = found["rtt_ms"]
-    assert all(rtt[a][a] == 0 and rtt[a][b] == rtt[b][a] > 0 for a in range(3) for b in range(3) if a != b)
-    shown(agents, capsys, "export", "--out", str(out), "--site-label", "site")
-    by_site = yaml.safe_load(out.read_text())
-    assert (by_site["site"], by_site["places"]) == ("site", ["east", "west"])
-    assert by_site["rtt_ms"][1][1] > 0
 
 
 def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_again_carries_on(
@@ -394,7 +368,7 @@ def test_an_agent_that_ends_leaves_a_row_that_grows_stale_and_one_that_starts_ag
     until(lambda: agents.reached("n1") == 2, "n1 measures n2 at its new address")
 
 
-def test_an_agent_tells_others_the_addresses_of_its_node(agents: Agents) -> None:
+def test_an_agent_tells_others_the_addresses_of_its_node_with_which_its_row_goes(agents: Agents) -> None:
     agents.plane.create_nodes(1, prefix="n4")
     agents.nodes["n4"] = node = "n4-0"
     addresses = [{"type": "Hostname", "address": node}, {"type": "InternalIP", "address": "127.0.0.1"}]
@@ -404,16 +378,11 @@ def test_an_agent_tells_others_the_addresses_of_its_node(agents: Agents) -> None
     agents.start("n4", "--advertise", "", "--bind", f"0.0.0.0:{port}")
     try:
         until(lambda: agents.reached("n4") >= 2, "n4 reaches the others")
+        until(lambda: agents.row("n1")["status"]["measured"] == 3, "n1 measures it")
         # Its socket is of IPv4.
         assert agents.row("n4")["status"]["addresses"] == [f"127.0.0.1:{port}"]
     finally:
         agents.plane.components["netprobe-n4"].stop()
         agents.plane.api.delete(f"/api/v1/nodes/{node}")
-    until(lambda: not agents.row("n4"), "the row is gone")
-
-
-def test_a_row_goes_with_its_node(agents: Agents) -> None:
-    agents.plane.components["netprobe-n3"].stop()
-    agents.plane.api.delete(f"/api/v1/nodes/{agents.nodes['n3']}")
-    until(lambda: not agents.row("n3"), "the garbage collector took the row")
-    until(lambda: agents.row("n1")["status"]["measured"] == 1, "n1 forgets it")
+    until(lambda: not agents.row("n4"), "the garbage collector took the row")
+    until(lambda: agents.row("n1")["status"]["measured"] == 2, "n1 forgets it")

@@ -140,7 +140,7 @@ def assert_affinities(pod: Pod) -> None:
     assert spread.match_label_keys == ("pod-template-hash",)
 
 
-def test_other_kinds_come_back_as_they_were_sent(access: Access) -> None:
+def nodes_and_priorities(access: Access) -> None:
     async def play(connection: Connection) -> None:
         name = fresh()
         taints = [{"key": "slacktide.io/only", "effect": "NoSchedule"}]
@@ -161,7 +161,7 @@ def test_other_kinds_come_back_as_they_were_sent(access: Access) -> None:
     with_connection(access, play)
 
 
-def test_volumes_and_their_classes(access: Access) -> None:
+def volumes_and_their_classes(access: Access) -> None:
     async def play(connection: Connection) -> None:
         name = fresh()
         terms = [{"matchLabelExpressions": [{"key": "zone", "values": ["a"]}]}]
@@ -199,7 +199,7 @@ def test_volumes_and_their_classes(access: Access) -> None:
     with_connection(access, play)
 
 
-def test_controllers_and_budgets(access: Access) -> None:
+def controllers_and_budgets(access: Access) -> None:
     async def play(connection: Connection) -> None:
         name = fresh()
         template = {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}
@@ -221,7 +221,12 @@ def test_controllers_and_budgets(access: Access) -> None:
     with_connection(access, play)
 
 
-def test_a_binding_holds_for_one_pod_only(access: Access) -> None:
+def test_other_kinds_come_back_as_they_were_sent(access: Access) -> None:
+    for one in (nodes_and_priorities, volumes_and_their_classes, controllers_and_budgets):
+        one(access)
+
+
+def a_binding(access: Access) -> None:
     async def play(connection: Connection) -> None:
         pod: Pod = await create(connection, POD, {"metadata": {"name": fresh()}, "spec": SIMPLE}, "default")
         metadata = pod.metadata
@@ -239,7 +244,7 @@ def test_a_binding_holds_for_one_pod_only(access: Access) -> None:
     with_connection(access, play)
 
 
-def test_an_eviction_holds_for_one_pod_only(access: Access) -> None:
+def an_eviction(access: Access) -> None:
     async def play(connection: Connection) -> None:
         pod: Pod = await create(connection, POD, {"metadata": {"name": fresh()}, "spec": SIMPLE}, "default")
         name, uid = pod.metadata.name, pod.metadata.uid
@@ -292,7 +297,7 @@ def test_a_status_patch_adds_one_condition_and_a_nomination(access: Access) -> N
     with_connection(access, play)
 
 
-def test_annotations_are_set_and_taken_away_under_a_precondition(access: Access) -> None:
+def annotations(access: Access) -> None:
     async def play(connection: Connection) -> None:
         pod: Pod = await create(connection, POD, {"metadata": {"name": fresh()}, "spec": SIMPLE}, "default")
         path = POD.path("default", pod.metadata.name)
@@ -307,3 +312,9 @@ def test_annotations_are_set_and_taken_away_under_a_precondition(access: Access)
         await connection.delete(path, b'{"gracePeriodSeconds":0}')
 
     with_connection(access, play)
+
+
+def test_what_is_written_of_a_pod_holds_for_that_one_only(access: Access) -> None:
+    """By its UID, and where it is asked for by its version."""
+    for one in (a_binding, an_eviction, annotations):
+        one(access)

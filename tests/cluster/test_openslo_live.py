@@ -12,7 +12,7 @@ import yaml
 from click.testing import CliRunner
 
 from cluster.kubectl import Json
-from cluster.labtools import deployment, pod, until
+from cluster.labtools import pod, until
 from cluster.running import CLASSES, Place, Stage, service_class, staged
 from slacktide.cli import app
 from slacktide.kube.client.http import ApiError
@@ -37,24 +37,6 @@ def place_of(stage: Stage, name: str) -> Place:
     found = Place(stage, name)
     found.nodes(1, cpu="1")
     return found
-
-
-def times(place: Place, reason: str) -> int:
-    """How often the Deployment was told so."""
-    path = f"/api/v1/namespaces/{place.namespace}/events?fieldSelector=involvedObject.name=web"
-    told = [one for one in place.api.get(path)["items"] if one["reason"] == reason]
-    return sum(one["count"] for one in told if one["involvedObject"]["kind"] == "Deployment")
-
-
-def test_a_workload_is_told_when_its_promise_is_missed_and_kept_again(stage: Stage) -> None:
-    """It waits for its first start; all else that it is told, and by whom: ``simulated/test_told.py``."""
-    place = place_of(stage, "states")
-    body = deployment("web", 1, cpu="1", labels={CLASS: "fifth"}, annotations={STARTUP: "3"})
-    place.create("deployments", body)
-    until(lambda: times(place, "Missed") == 1, "nothing was delivered while it started")
-    until(lambda: times(place, "Recovered") == 1, "it runs and has a fifth")
-    said = place.kubectl.ok("describe", "deployment", "web", "-n", place.namespace)
-    assert [reason for reason in ("Missed", "Recovered") if reason not in said] == []
 
 
 @pytest.fixture(scope="module")

@@ -30,9 +30,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+CLASSLESS, ADMISSION, BURNS = "SlacktidePodsWithoutClass", "SlacktideAdmissionMissing", "SlacktideBudgetBurns"
+
+
 @pytest.fixture(scope="module")
 def where(binaries: Binaries, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A site with all the faults at once: each has an alert of its own, and those wait for some time."""
     with site(binaries, tmp_path_factory.mktemp("runbooks"), FACTOR, INTERVAL) as found:
+        for alert in (CLASSLESS, ADMISSION, BURNS):
+            fault(alert)(found)
         yield found
 
 
@@ -88,8 +94,7 @@ def resolves(where: Site, alert: str) -> None:
 
 
 def test_pods_that_name_a_class_that_is_not_there(where: Site, shell: Callable[..., str]) -> None:
-    alert = "SlacktidePodsWithoutClass"
-    fault(alert)(where)
+    alert = CLASSLESS
     fires(where, alert)
     said = shell(commands(alert, "How to see it"))
     assert re.search(r"pod-lost.*Unknown|lost", said)
@@ -101,21 +106,19 @@ def test_pods_that_name_a_class_that_is_not_there(where: Site, shell: Callable[.
 
 
 def test_an_admission_policy_that_is_missing(where: Site, shell: Callable[..., str]) -> None:
-    alert = "SlacktideAdmissionMissing"
-    look = commands(alert, "How to see it")
-    before = shell(look)
-    fault(alert)(where)
+    alert = ADMISSION
     fires(where, alert)
-    gone = set(before.split()) - set(shell(look).split())
-    assert "validatingadmissionpolicybinding.admissionregistration.k8s.io/slacktide-class" in gone
+    look = commands(alert, "How to see it")
+    there = shell(look)
     (mends,) = re.findall(r"`(kubectl apply -f src/[^`]*30-admission.yaml)`", PAGE.read_text(encoding="utf-8"))
     shell([mends])
+    was_missing = set(shell(look).split()) - set(there.split())
+    assert "validatingadmissionpolicybinding.admissionregistration.k8s.io/slacktide-class" in was_missing
     resolves(where, alert)
 
 
 def test_a_workload_that_loses_its_budget(where: Site, shell: Callable[..., str]) -> None:
-    alert = "SlacktideBudgetBurns"
-    fault(alert)(where)
+    alert = BURNS
     labels = fires(where, alert)
     assert (labels["kind"], labels["name"]) == ("Deployment", "front")
     name, namespace = labels["name"], labels["namespace"]

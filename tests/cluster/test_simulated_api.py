@@ -8,6 +8,7 @@ import json
 import ssl
 import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import partial
 from typing import Any
@@ -24,6 +25,9 @@ from simulated.store import Store
 from slacktide.lab import ControlPlane
 
 SCRIPTS = 40
+AT_ONCE = 8
+Told = dict[str, list[tuple[str, str, Any]]]
+"""Of each kind the events, as their type, the namespace and the object."""
 FOLLOWED_SECONDS = 1800
 OK = 200
 WATCHED = {
@@ -131,22 +135,17 @@ def test_model_and_real_server_answer_alike_and_tell_of_the_same(lab: ControlPla
     for name in namespaces:  # its account is made by a controller, without which no pod is taken
         until(partial(has_account, real, name))
 
-    async def play() -> tuple[list[str], dict[str, list[Any]]]:
-        model = Model()
-        different = []
-        for seed, namespace in enumerate(namespaces):
-            model.carry("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}, JSON)
-            steps = script(seed, namespace)
-            for number, difference in compared(real, model, namespace, steps):
-                different.append(f"script {seed}, step {number}: {steps[number]}\n  {difference}")
-                break  # from here on they have different things
-        told = {
-            name: [(one.type, one.key[0], essential(one.body)) for one in model.store.history[name]] for name in WATCHED
-        }
-        return different, told
+    def play(seed: int) -> tuple[str, Told]:
+        async def both() -> tuple[str, Told]:
+            return played(real, namespaces[seed], seed)
 
-    with asyncio.Runner(loop_factory=WorldLoop) as runner:
-        different, told = runner.run(play())
+        with asyncio.Runner(loop_factory=WorldLoop) as runner:
+            return runner.run(both())
+
+    with ThreadPoolExecutor(AT_ONCE) as threads:
+        results = list(threads.map(play, range(SCRIPTS)))
+    different = [one for one, _ in results if one]
+    told = {name: [one for _, several in results for one in several[name]] for name in WATCHED}
     for name, events in told_by_real.items():
         counts = Counter(one[1] for one in told[name] if one[1] in namespaces)
         until(partial(has_told, events, counts), f"the server tells of {name}")
@@ -160,6 +159,21 @@ def test_model_and_real_server_answer_alike_and_tell_of_the_same(lab: ControlPla
             ours, theirs = ([one for one in several if one[1] == namespace] for several in (told[name], seen))
             # After the script the control plane removes pods whose node is not there.
             assert ours == theirs[: len(ours)], f"{name} of script {namespaces.index(namespace)}"
+
+
+def played(real: Real, namespace: str, seed: int) -> tuple[str, Told]:
+    """A script on both: where they differ, and what the model tells of."""
+    model = Model()
+    model.carry("POST", "/api/v1/namespaces", {"metadata": {"name": namespace}}, JSON)
+    steps = script(seed, namespace)
+    difference = "".join(
+        f"script {seed}, step {number}: {steps[number]}\n  {difference}"
+        for number, difference in compared(real, model, namespace, steps)
+    )
+    history = {name: model.store.history[name] for name in WATCHED}
+    return difference, {
+        name: [(one.type, one.key[0], essential(one.body)) for one in several] for name, several in history.items()
+    }
 
 
 def cleared(real: Real, namespace: str) -> None:

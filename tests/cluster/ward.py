@@ -8,12 +8,11 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cluster.disturbing import Disturbance, brief, three_classes
-from cluster.installation import ACCOUNT
+from cluster.disturbing import brief, three_classes
 from cluster.judging import seconds
 from cluster.kubectl import Kubectl
 from cluster.labtools import condition, pod, until
@@ -33,19 +32,12 @@ NUMBERS = itertools.count(1)
 
 @dataclass
 class Ward:
-    """A control plane with a scheduler that must survive everything, reached through a proxy that may lie to it."""
+    """A control plane with a scheduler that must survive everything."""
 
     plane: ControlPlane
-    disturbance: Disturbance
     scheduler: Running
     kubectl: Kubectl
     pulse: Pulse
-    lies: dict[bytes, bytes] = field(default_factory=dict)
-
-    def rewrite(self, content: bytes) -> bytes:
-        for said, heard in self.lies.items():
-            content = content.replace(said, heard)
-        return content
 
     def create(self, name: str, class_name: str = "bronze", cpu: str = "10m", **settings: Any) -> None:
         plain = brief(class_name)
@@ -133,16 +125,14 @@ def warded(binaries: Binaries, directory: Path) -> Iterator[Ward]:
         plane.create_nodes(3, cpu="4")
         plane.api.post("/api/v1/namespaces", {"metadata": {"name": SPACE}})
         trust = ssl.create_default_context(cafile=str(plane.ca_file))
-        with Disturbance(plane.service_account_kubeconfig(*ACCOUNT)) as disturbance:
-            scheduler = disturbance.running(plane, kube__leader_election=False)
-            pulse = Pulse()
-            pulse.attend(f"{plane.url}/api/v1/namespaces/default", {"Authorization": f"Bearer {plane.token}"}, trust)
-            found = Ward(plane, disturbance, scheduler, Kubectl(binaries["kubectl"], plane.kubeconfig), pulse)
-            disturbance.proxy.rewrite = found.rewrite
-            scheduler.wait_until_leading()
-            yield found
-            pulse.stop()
-            scheduler.stop()
+        scheduler = Running(plane, kube__leader_election=False)
+        pulse = Pulse()
+        pulse.attend(f"{plane.url}/api/v1/namespaces/default", {"Authorization": f"Bearer {plane.token}"}, trust)
+        found = Ward(plane, scheduler, Kubectl(binaries["kubectl"], plane.kubeconfig), pulse)
+        scheduler.wait_until_leading()
+        yield found
+        pulse.stop()
+        scheduler.stop()
     finally:
         plane.kill()
 

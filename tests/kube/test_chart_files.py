@@ -11,6 +11,7 @@ import yaml
 from jsonschema import Draft7Validator
 
 import slacktide
+from cluster.test_chart import EVERY
 from slacktide.conversion import Kind
 from slacktide.errors import ConfigError
 from slacktide.model import Window
@@ -122,3 +123,17 @@ def test_definitions_one_after_the_other_are_documents_of_their_own() -> None:
     files = sorted((chart_files.CHART / "crds").glob("*.yaml"))
     found = list(yaml.safe_load_all("".join(file.read_text() for file in files)))
     assert [one["kind"] for one in found] == ["CustomResourceDefinition"] * len(files)
+
+
+def test_every_value_is_tried() -> None:
+    """By Helm, on a real API server (``cluster/test_chart.py``)."""
+
+    def known(path: str) -> bool:
+        one: Any = EVERY
+        for name in path.split("."):
+            if not isinstance(one, dict) or name not in one:
+                return False
+            one = one[name]
+        return True
+
+    assert [path for path, _, _ in chart_files.values() if not known(path)] == []

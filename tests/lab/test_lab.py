@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from slacktide.errors import ConfigError
-from slacktide.lab import Api, ControlPlane, LabError
+from slacktide.lab import Api, Binaries, ControlPlane, LabError
 
 
 @pytest.mark.parametrize("content", ["", "\n"])
@@ -27,3 +27,12 @@ def test_a_damaged_state_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "lab.json").write_text('{"version": 1}')
     with pytest.raises(LabError, match=r"lab\.json: is damaged"):
         ControlPlane.attach(tmp_path)
+
+
+def test_a_directory_of_something_else_is_refused(tmp_path: Path) -> None:
+    precious = tmp_path / "data"
+    precious.mkdir()
+    (precious / "thesis.tex").touch()
+    with pytest.raises(LabError, match="which is no lab's"):
+        ControlPlane.create(tmp_path, Binaries({}))
+    assert (precious / "thesis.tex").exists()

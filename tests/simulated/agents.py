@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from decimal import Decimal
+from functools import lru_cache
+from math import ceil
 
 from simulated.api_model import ApiModel
 from simulated.chance import Chance
@@ -101,24 +104,34 @@ def remove(api: ApiModel, plural: str, body: Json, grace: int | None = None) -> 
 
 
 def amounts(pod: Json) -> tuple[int, int]:
-    """Millicores and bytes that it asks for."""
+    """Millicores and bytes that it asks for, or that its kubelet has given it where it asked for other ones since."""
     cpu = memory = 0
+    told = pod["status"].get("containerStatuses", ())
+    given = {one["name"]: one["allocatedResources"] for one in told if "allocatedResources" in one}
     for one in pod["spec"].get("containers", ()):
-        asked = one.get("resources", {}).get("requests", {})
+        asked = given.get(one["name"]) or one.get("resources", {}).get("requests", {})
         cpu += millicores(asked.get("cpu", "0"))
         memory += octets(asked.get("memory", "0"))
     return cpu, memory
 
 
+UNITS = {name: f"1e{power}" for name, power in zip("numkMGTPE", (-9, -6, -3, 3, 6, 9, 12, 15, 18), strict=True)}
+UNITS |= {f"{name}i": str(1024**power) for power, name in enumerate("KMGTPE", 1)}
+
+
+@lru_cache(4096)
+def quantity(text: str) -> Decimal:
+    """What a quantity says."""
+    unit = next((one for one in (text[-2:], text[-1:]) if one in UNITS), "")
+    return Decimal(text.removesuffix(unit)) * Decimal(UNITS.get(unit, "1"))
+
+
 def millicores(text: str) -> int:
-    return int(text[:-1]) if text.endswith("m") else int(text) * 1000
+    return ceil(quantity(text) * 1000)
 
 
 def octets(text: str) -> int:
-    for unit, size in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30)):
-        if text.endswith(unit):
-            return int(text[:-2]) * size
-    return int(text)
+    return ceil(quantity(text))
 
 
 def room(node: Json) -> tuple[int, int, int]:

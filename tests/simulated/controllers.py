@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import zlib
 from math import ceil
+from typing import Any
 
 from simulated.agents import PODS, Agent, is_active, is_over, owned, owner_of, reference, remove
 from simulated.api_model import ApiModel
@@ -13,18 +14,18 @@ from simulated.resources import BY_NAME, Json
 from simulated.store import Change, Key
 
 DEPLOYMENTS, REPLICA_SETS, JOBS = BY_NAME["deployments"], BY_NAME["replicasets"], BY_NAME["jobs"]
-BUDGETS = BY_NAME["poddisruptionbudgets"]
+STATEFUL_SETS = BY_NAME["statefulsets"]
+BUDGETS, CLAIMS = BY_NAME["poddisruptionbudgets"], BY_NAME["resourceclaims"]
 TOLD_SECONDS = 120.0
 """After so long an eviction that did not happen is forgotten."""
 
 
-def make_pod(api: ApiModel, owner: Json, template: Json) -> None:
+def make_pod(api: ApiModel, owner: Json, template: Json, name: str = "") -> None:
     """One more pod of a controller."""
     metadata = owner["metadata"]
+    named = {"name": name} if name else {"generateName": f"{metadata['name']}-"}
     body = json.loads(json.dumps(template))
-    body.setdefault("metadata", {}).update(
-        generateName=f"{metadata['name']}-", ownerReferences=[reference(owner)]
-    )  # fmt: skip
+    body.setdefault("metadata", {}).update(ownerReferences=[reference(owner)], **named)
     api.create(PODS, metadata["namespace"], body)
 
 
@@ -123,6 +124,29 @@ class Deployments(Agent):
             self.store.write(REPLICA_SETS, copy)
 
 
+class StatefulSets(Agent):
+    """Pods with numbers, all at once: of sets whose pods are made anew from the template when somebody deletes them
+    (``OnDelete``). Those of other sets a scene makes itself."""
+
+    def see(self, change: Change) -> None:
+        if change.resource is STATEFUL_SETS:
+            self.wake(change.key)
+        elif change.resource is PODS and (owner := owner_of(change.body)) and owner["kind"] == "StatefulSet":
+            self.wake((change.key[0], owner["name"]))
+
+    def sync(self, key: Key) -> None:
+        found = self.store.get("statefulsets", *key)
+        if found is None or found["spec"].get("updateStrategy", {}).get("type") != "OnDelete":
+            return
+        wanted = [f"{key[1]}-{number}" for number in range(found["spec"]["replicas"])]
+        for name in wanted:
+            if self.store.get("pods", key[0], name) is None:
+                make_pod(self.api, found, found["spec"]["template"], name)
+        for one in owned(self.store, "pods", found["metadata"]["uid"]):
+            if is_active(one) and one["metadata"]["name"] not in wanted:
+                remove(self.api, "pods", one)
+
+
 class Jobs(Agent):
     """Pods until as many as wanted have succeeded."""
 
@@ -151,6 +175,11 @@ class Jobs(Agent):
             return
         for _ in range(min(found["spec"]["parallelism"], wanted - done) - there):
             make_pod(self.api, found, found["spec"]["template"])
+
+
+def _share(said: int | str, of: int) -> int:
+    """A number, or a percentage of so many."""
+    return ceil(int(said.rstrip("%")) * of / 100) if isinstance(said, str) else said
 
 
 class Disruption(Agent):
@@ -186,7 +215,12 @@ class Disruption(Agent):
         names = {one["metadata"]["name"] for one in pods if not one["metadata"].get("deletionTimestamp")}
         told = {name: at for name, at in told.items() if name in names and self.now < seconds_of(at) + TOLD_SECONDS}
         expected = len(pods) if "maxUnavailable" not in spec else self._expected(pods)
-        wanted = spec["minAvailable"] if "minAvailable" in spec else expected - spec["maxUnavailable"]
+        least = spec.get("minAvailable", 0)
+        wanted = (
+            _share(least, expected)
+            if "maxUnavailable" not in spec
+            else expected - _share(spec["maxUnavailable"], expected)
+        )
         healthy = sum(
             is_true(one, "Ready") and one["metadata"]["name"] in names and one["metadata"]["name"] not in told
             for one in pods
@@ -216,11 +250,21 @@ class GarbageCollection(Agent):
     """What has no owner any more goes."""
 
     pace = (0.1, 3.0)
-    OWNED = ("replicasets", "pods", "availabilities")
+    OWNED = ("replicasets", "pods", "availabilities", "resourceclaims")
+
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
+        self._gone: set[str] = set()
+        """UIDs."""
 
     def see(self, change: Change) -> None:
         if change.type == "DELETED":
+            self._gone.add(change.body["metadata"]["uid"])
             self.wake(("", change.body["metadata"]["uid"]))
+        elif change.type == "ADDED" and change.resource.plural in self.OWNED:  # after its owner went
+            for owner in change.body["metadata"].get("ownerReferences", ()):
+                if owner["uid"] in self._gone:
+                    self.later(self.chance.between("orphans", *self.pace), self.sync, ("", owner["uid"]))
 
     def sync(self, key: Key) -> None:
         for plural in self.OWNED:
@@ -229,4 +273,34 @@ class GarbageCollection(Agent):
                     remove(self.api, plural, one)
 
 
-CONTROLLERS = (ReplicaSets, Deployments, Jobs, Disruption, GarbageCollection)
+class ResourceClaims(Agent):
+    """Devices come back from pods that are gone, or over."""
+
+    def see(self, change: Change) -> None:
+        if change.resource is CLAIMS and change.type != "DELETED":
+            self.wake(change.key)
+        elif change.resource is PODS and (change.type == "DELETED" or is_over(change.body)):
+            for key, one in self.store.objects["resourceclaims"].items():
+                uids = [user["uid"] for user in one["status"].get("reservedFor", ())]
+                if change.body["metadata"]["uid"] in uids:
+                    self.wake(key)
+
+    def sync(self, key: Key) -> None:
+        found = self.store.copy("resourceclaims", *key)
+        if found is None or not (users := found["status"].get("reservedFor")):
+            return
+        there = {one["metadata"]["uid"] for one in self.store.every("pods") if not is_over(one)}
+        left = [one for one in users if one["uid"] in there]
+        if len(left) == len(users):
+            return
+        found["status"]["reservedFor"] = left
+        if not left:
+            found["status"] = {}
+            found["metadata"]["finalizers"] = []
+        if not left and found["metadata"].get("deletionTimestamp"):
+            self.store.remove(CLAIMS, key, found)
+        else:
+            self.store.write(CLAIMS, found)
+
+
+CONTROLLERS = (ReplicaSets, Deployments, StatefulSets, Jobs, Disruption, GarbageCollection, ResourceClaims)

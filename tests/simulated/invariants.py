@@ -157,7 +157,8 @@ class Invariants:
         metadata = pod["metadata"]
         if metadata["uid"] in self.drained:
             return
-        if metadata["uid"] not in self._victims:
+        is_moved = is_true(pod, "PodResizePending")  # to where there is room for it
+        if metadata["uid"] not in self._victims and not is_moved:
             self.finding(f"{metadata['name']} ({metadata['uid']}) is evicted, which nobody has decided")
         elif why := self._untold(pod):
             self.finding(f"{metadata['name']} is evicted, and {why}")

@@ -40,6 +40,7 @@ SERVED = (
     Resource("v1", "pods", "Pod", status=True),
     Resource("v1", "services", "Service", status=True),
     Resource("v1", "replicationcontrollers", "ReplicationController", status=True),
+    Resource("v1", "configmaps", "ConfigMap"),
     Resource("v1", "events", "Event"),
     Resource("v1", "persistentvolumes", "PersistentVolume", namespaced=False, status=True),
     Resource("v1", "persistentvolumeclaims", "PersistentVolumeClaim", status=True),

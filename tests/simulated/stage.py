@@ -34,6 +34,8 @@ from slacktide.lab.nodes import ZONES, node
 from slacktide.settings import load_live
 
 T = TypeVar("T")
+OWNERS = frozenset({"deployments", "replicasets", "statefulsets", "jobs", "cronjobs"})
+"""Kinds with a template of pods."""
 LOOK_SECONDS = 0.01
 CLOSELY_SECONDS = 10.0
 PATIENCE_SECONDS = 1200.0
@@ -166,7 +168,8 @@ class Stage:
 
     def create(self, kind: str, body: Json) -> Json:
         """Create an object whose pods are the scheduler's."""
-        spec = body["spec"] if kind == "pods" else body.get("spec", {}).get("template", {}).get("spec")
+        template = body if kind == "pods" else body["spec"].get("template", {}) if kind in OWNERS else {}
+        spec = template.get("spec")
         if spec is not None and "containers" in spec:
             spec.setdefault("schedulerName", "slacktide")
         return self.world.make(kind, body, self.namespace if BY_NAME[kind].namespaced else "")
@@ -309,9 +312,9 @@ class Stage:
         self.do(self.leader.kill)
         self.until(lambda: (now := self.world.leader) is not None and now.identity != gone, "somebody leads again")
 
-    def asked(self, path: str, **query: str) -> tuple[int, str]:
-        """What the leader's HTTP server would answer: status and text."""
-        leader = self.leader
+    def asked(self, path: str, replica: Replica | None = None, **query: str) -> tuple[int, str]:
+        """What a replica's HTTP server would answer, the leader's where none is named: status and text."""
+        leader = replica or self.leader
         scheduler, pages = leader.scheduler, self.pages[leader]
         assert scheduler is not None
         assert leader.wire is not None
@@ -376,4 +379,4 @@ def staged(classes: Sequence[Json], *, seed: int = 1, replicas: int = 1, **setti
             finally:
                 loop.run_until_complete(world.end())
                 logging.getLogger("slacktide").removeHandler(handler)
-    assert world.invariants.findings == []
+    assert world.invariants.findings == [], world.invariants.findings

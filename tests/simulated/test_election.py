@@ -10,11 +10,10 @@ from typing import Any
 
 import pytest
 
-from simulated.loop import Actor, acted_by
-from simulated.network import Weather, Wire
+from simulated.alone import Client, plays
+from simulated.loop import acted_by
 from simulated.resources import BY_NAME, Json
-from simulated.transport import SimulatedConnection
-from simulated.world import World, played
+from simulated.world import World
 from slacktide.kube.leader_election import LeaderElection
 
 DURATION, RENEW, RETRY = 9, 6.0, 0.3
@@ -27,11 +26,9 @@ class Contender:
     """A process that contends for the lease, with a connection of its own."""
 
     def __init__(self, world: World, name: str) -> None:
-        self.world, self.weather = world, Weather()
-        self.weather.clear()
-        self.actor = Actor(name)
-        self.wire = Wire(world.api, self.actor, world.chance, self.weather)
-        self.connection = SimulatedConnection(self.wire, world.store, world.chance)
+        self.world, client = world, Client(world, name)
+        self.wire, self.weather, self.actor = client.wire, client.wire.weather, client.actor
+        self.connection, self.faults = client.connection, client.faults
         with acted_by(self.actor):
             self.election = LeaderElection(
                 self.connection, "default", NAME, name, duration=DURATION, renew=RENEW, retry=RETRY
@@ -53,12 +50,6 @@ class Contender:
     async def end(self) -> None:
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
-
-
-def plays(scene: Callable[[World], Any]) -> None:
-    weather = Weather()
-    weather.clear()
-    played(1, weather, scene, replicas=0)
 
 
 def lease(world: World) -> Json:
@@ -243,5 +234,46 @@ def test_a_lease_that_was_written_to_meanwhile_is_given_back_all_the_same() -> N
         world.store.write(BY_NAME["leases"], json.loads(json.dumps(found)))
         await first.end()
         assert lease(world)["spec"].get("holderIdentity") is None
+
+    plays(scene)
+
+
+def test_foreign_marks_on_the_lease_survive() -> None:
+    async def scene(world: World) -> None:
+        body = {"metadata": {"name": NAME, "labels": {"kept": "yes"}, "annotations": {"also": "this"}}}
+        world.make("leases", body, "default")
+        only = await leads(world)
+        await asyncio.sleep(3 * DURATION)
+        metadata = lease(world)["metadata"]
+        assert (metadata["labels"], metadata["annotations"]) == ({"kept": "yes"}, {"also": "this"})
+        await only.end()
+
+    plays(scene)
+
+
+def test_without_the_right_to_leases_nobody_leads() -> None:
+    async def scene(world: World) -> None:
+        only = Contender(world, "only")
+        forbidden = only.faults.add(code=403)
+        await asyncio.sleep(10 * DURATION)
+        assert "403" in only.election.last_error
+        assert not only.task.done()
+        assert not only.leading()
+        forbidden.times = 0
+        assert await only.takes(only.election.acquired) <= RETRY + WAY
+        await only.end()
+
+    plays(scene)
+
+
+def test_an_answer_that_nobody_can_read_does_not_end_the_contention() -> None:
+    async def scene(world: World) -> None:
+        only = Contender(world, "only")
+        garbled = only.faults.add(rewrite=lambda one: one._replace(body=one.body[: len(one.body) // 2]))
+        await asyncio.sleep(DURATION)
+        assert not only.leading()
+        garbled.times = 0
+        assert await only.takes(only.election.acquired) <= RETRY + WAY
+        await only.end()
 
     plays(scene)

@@ -9,7 +9,8 @@ import pytest
 
 from cluster.labtools import pod
 from simulated.crowding import HEARD_SECONDS
-from simulated.resources import Json
+from simulated.pod_model import bind
+from simulated.resources import BY_NAME, Json, Target
 from simulated.stage import Stage, service_class, staged
 
 CLASS = "slacktide.io/class"
@@ -214,3 +215,32 @@ def test_a_gang_has_others_go_on_all_nodes_only_if_all_of_it_can_start(place: St
     for number in range(3):
         place.bound(f"trio-{number}")
     assert evicted(place) == {"low-0", "low-1"}
+
+
+def test_pods_of_kueue_say_themselves_how_many_they_are(place: Stage) -> None:
+    place.nodes(2, cpu="1")
+    labels = {CLASS: "high", "kueue.x-k8s.io/pod-group-name": "g"}
+    for number in range(2):
+        body = pod(f"p{number}", cpu="900m", labels=labels, annotations={"kueue.x-k8s.io/pod-group-total-count": "2"})
+        place.create("pods", body)
+        if number == 0:
+            place.waits("p0", r"waiting for 2 pods of pod group team/g \(kueue\.x-k8s\.io\)")
+    first, second = (place.life(f"p{number}") for number in range(2))
+    place.bound("p0")
+    place.bound("p1")
+    assert first.bound == pytest.approx(second.bound, abs=HEARD_SECONDS)
+
+
+def test_a_new_leader_completes_a_gang_that_was_bound_by_half(place: Stage) -> None:
+    """As if the old one had been killed between two bindings."""
+    place.nodes(2, cpu="1")
+    group(place, "g", 3)
+    place.create("pods", high("p0", "g"))
+    place.waits("p0", "waiting for 3 pods of pod group")
+    place.do(place.leader.kill)
+    for name in ("p1", "p2"):
+        place.create("pods", high(name, "g", "150m"))
+    bind(place.world.store, Target(BY_NAME["pods"], place.namespace, "p1", "binding"), {"target": {"name": "node-0"}})
+    place.until(lambda: place.world.leader, "another one leads")
+    for name in ("p0", "p2"):
+        place.bound(name)

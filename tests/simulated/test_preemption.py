@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from cluster.labtools import deployment, pod
+from simulated.alone import Faults
+from simulated.controllers import Disruption
 from simulated.crowding import HEARD_SECONDS
 from simulated.pod_model import bind
 from simulated.resources import BY_NAME, Json, Target
@@ -355,3 +357,30 @@ def test_who_is_more_important_takes_the_place_that_is_kept_for_another() -> Non
 def _apart(app: str) -> Json:
     term = {"topologyKey": HOSTNAME, "labelSelector": {"matchLabels": {"app": app}}}
     return {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+
+
+def test_an_eviction_that_is_refused_leads_to_the_next_best_host(place: Stage) -> None:
+    """Fewer victims cost less (policy.cost): one on the best host, two on the other."""
+    best, other = place.nodes(2, cpu="2")
+    place.create("pods", low("best", nodeSelector={HOSTNAME: best}, labels={"app": "best"}))
+    for name in ("other-0", "other-1"):
+        place.create("pods", low(name, "750m", nodeSelector={HOSTNAME: other}))
+    place.create("pods", high("rock", "300m", nodeSelector={HOSTNAME: best}))
+    budget = {"minAvailable": 0, "selector": {"matchLabels": {"app": "best"}}}
+    place.create("poddisruptionbudgets", {"metadata": {"name": "best"}, "spec": budget})
+    place.ready("", 4)
+    place.wait(LEAST + 2.0)
+    # Until its controller has seen a change of it, the API server refuses every eviction under a budget.
+    (controller,) = (one for one in place.world.controllers if isinstance(one, Disruption))
+    setattr(controller, "sync", lambda _: None)  # noqa: B010 (it stands still)
+    place.merge("poddisruptionbudgets", "best", {"spec": {"minAvailable": "0%"}})
+    place.wait(HEARD_SECONDS)
+    assert place.leader.wire is not None
+    faults = Faults(place.leader.wire)
+    place.create("pods", high("needs"))
+    assert place.bound("needs") == other
+    asked = [one.path.split("/")[-2] for one in faults.sent if one.path.endswith("/eviction")]
+    assert (asked[0], sorted(asked[1:])) == ("best", ["other-0", "other-1"]), "nobody else was asked to go before"
+    assert sorted(evicted(place)) == ["other-0", "other-1"]
+    status = place.status("pod-best", lambda one: one["running"] == 1, "it stays")
+    assert status["preemptions"] == 0

@@ -158,3 +158,25 @@ def test_a_pod_that_says_it_is_not_ready_does_not_count(place: Stage) -> None:
     status = agrees(place, 1)
     assert status["lostSeconds"]["workload"] == pytest.approx(30.0, abs=SHARP + 1.0)
     assert status["preemptions"] == 0
+
+
+def test_a_workload_of_the_same_name_goes_on(place: Stage) -> None:
+    """What the deleted one ran and was owed stands in the ledger of the new one."""
+    place.nodes(1)
+    place.create("deployments", web(1))
+    place.ready("web", 1)
+    place.wait(60.0)
+    place.delete("deployments", "web")
+    last = place.status("deployment-web", lambda one: "deletedAt" in one, "its ledger says that it was deleted")
+    place.until(lambda: not place.pods("web"), "its pod is gone")
+    uid = place.create("deployments", web(1))["metadata"]["uid"]
+    place.ready("web", 1)
+    place.wait(65.0)
+    status = place.status(
+        "deployment-web", lambda one: (one["target"]["uid"], one["running"]) == (uid, 1), "the new one"
+    )
+    assert "deletedAt" not in status
+    (old, new), ended, at = place.lives("web-"), place.instant(last["at"]), place.instant(status["at"])
+    ran = old.ready_until(ended) + new.ready_until(at)
+    lived = ended - old.created + at - new.created
+    assert abs(status["delivered"] * lived - ran) <= 2 * SHARP

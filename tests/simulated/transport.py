@@ -140,7 +140,7 @@ class Session:
             raise aiohttp.ClientConnectionError("the process is dead")
         query = _query(url)
         target = target_of(url.raw_path)
-        asked = Request("GET", url.raw_path, {"limit": "1"}, b"", headers["Content-Type"])
+        asked = Request("GET", url.raw_path, {"watch": "true", "limit": "1"}, b"", headers["Content-Type"])
         try:
             answer = await self._wire.exchange(asked)
         except ConnectionResetError as error:

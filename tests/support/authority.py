@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import ipaddress
 from pathlib import Path
 
 from cryptography import x509
@@ -11,6 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 HOUR = datetime.timedelta(hours=1)
+SERVER = ExtendedKeyUsageOID.SERVER_AUTH
 
 
 class Authority:
@@ -39,13 +41,19 @@ class Authority:
         *groups: str,
         ended: bool = False,
         purpose: x509.ObjectIdentifier = ExtendedKeyUsageOID.CLIENT_AUTH,
+        address: str = "",
     ) -> tuple[bytes, bytes]:
-        """A client's certificate, with those of authorities that others signed, and its key, both PEM."""
+        """A client's certificate, with those of authorities that others signed, and its key, both PEM. ``address``: of
+        a server, that which it is reached at."""
         attributes = [x509.NameAttribute(NameOID.ORGANIZATION_NAME, one) for one in groups]
         attributes += [x509.NameAttribute(NameOID.COMMON_NAME, name)] if name else []
         key = ec.generate_private_key(ec.SECP256R1())
         begun = _begun(x509.Name(attributes), self.name, key, -HOUR / 2 if ended else HOUR)
-        signed = begun.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False).sign(self.key, hashes.SHA256())
+        begun = begun.add_extension(x509.ExtendedKeyUsage([purpose]), critical=False)
+        if address:
+            names = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(address))])
+            begun = begun.add_extension(names, critical=False)
+        signed = begun.sign(self.key, hashes.SHA256())
         pem = signed.public_bytes(serialization.Encoding.PEM) + (self.pem.encode() if self.signer else b"")
         form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
         return pem, key.private_bytes(*form)

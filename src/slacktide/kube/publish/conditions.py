@@ -78,6 +78,8 @@ class ConditionWriter(SessionPart):
         """Those told before of what the nodes lack, which may have changed; when the next one may be told again."""
         self._next_old = 0.0
         self._reported: dict[str, Reported] = {}
+        self._early: dict[str, float] = {}
+        """Who was to be told before others of the same instant had their places, and when."""
         self._some = asyncio.Event()
         self._explainer = Explainer(session.feed.engine, named_rule)
 
@@ -91,6 +93,7 @@ class ConditionWriter(SessionPart):
         self._due.pop(uid, None)
         self._old.pop(uid, None)
         self._reported.pop(uid, None)
+        self._early.pop(uid, None)
 
     def overwritten(self, uid: str) -> None:
         """A pod's condition says something else by now: what it was made to say before is told again where it holds."""
@@ -159,6 +162,8 @@ class ConditionWriter(SessionPart):
             found = self._explainer.explain(uid, now)
             if found is None:
                 return
+            if found.fits and uid not in self._reported and self._is_early(uid, now):
+                return
             new, said = Reported(now, found.lasting(), True, found.may_at), found.written(now)
         told, reason = self._reported.get(uid), new.reason
         if told is not None and told.reason == reason:
@@ -181,6 +186,14 @@ class ConditionWriter(SessionPart):
                 else:
                     self._reported.pop(uid, None)
                     asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
+
+    def _is_early(self, uid: str, now: float) -> bool:
+        """Whether a pod is looked at again in a moment: nodes that others are about to take look free to it, and where
+        no pass follows nobody would correct that."""
+        if uid not in self._early:
+            self._early[uid] = now
+            asyncio.get_running_loop().call_later(RETRY_SECONDS, self._retry, uid)
+        return now - self._early[uid] < RETRY_SECONDS / 2
 
     def _retry(self, uid: str) -> None:
         """A reason could not be told."""
