@@ -18,7 +18,7 @@ import pytest
 from aiohttp import web
 
 from kube.client.test_credentials import plugin, written
-from slacktide.kube.client import http, line_splitter
+from slacktide.kube.client import http, payload
 from slacktide.kube.client.credentials import Access, Fixed, TokenFile, load_access
 from slacktide.kube.client.http import ApiError, Connection, NotSent, Unreachable, connect
 from slacktide.kube.client.payload import LineSplitter
@@ -299,7 +299,7 @@ def test_a_watch_passes_large_objects_on_whole() -> None:
 
 
 def test_an_endless_line_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(line_splitter, "LONGEST_LINE", 100_000)
+    monkeypatch.setattr(payload, "LONGEST_LINE", 100_000)
 
     async def run() -> None:
         async with served(large) as address, Connection(Access(address, Fixed(None))) as connection:
