@@ -95,6 +95,10 @@ class PolicySettings:
     """Seconds from its start during which an instance is not preempted."""
     queue_limit: Count = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
+    equals: Literal["admission", "kube-scheduler"] = "admission"
+    """``priority``: the order of equally important ones. ``admission``: who was admitted first is served first and
+    preempted last (the papers). ``kube-scheduler``: those that wait take turns by backoff, and who started last is
+    preempted first (docs/semantics.md)."""
     gang: bool = False
     """Start the waiting instances of a concurrent request only when all of them can start in this pass."""
 
@@ -200,6 +204,9 @@ class SimulationSettings:
     ``lost`` hold for all."""
     recreation: Seconds = 0.0
     """Seconds from an eviction to the arrival of the next incarnation."""
+    batch_recreation: Text | None = None
+    """The same of batch requests, which a controller of Jobs holds back for longer and longer: a distribution as for
+    start-up, or a file of measured seconds; ``None``: ``recreation``."""
     grace: Text = "constant:1"
     """Share of its grace period that a preempted instance takes: a distribution, or a file of measured shares.
     Decisions reckon with the whole."""
