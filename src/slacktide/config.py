@@ -92,6 +92,10 @@ class PolicySettings:
     """How long after its start an instance is not preempted."""
     queue_limit: Count = 100
     """``hybrid``: QoS-driven while at most this many wait, by priority above."""
+    equals: Literal["admission", "kube-scheduler"] = "admission"
+    """``priority``: the order of equally important ones. ``admission``: who was admitted first is served first and
+    preempted last (the papers). ``kube-scheduler``: those that wait take turns by backoff, and who started last is
+    preempted first (docs/semantics.md)."""
     gang: bool = False
     """Start the waiting instances of a concurrent request all in one pass or not at all."""
 
@@ -195,6 +199,9 @@ class SimulationSettings:
     """What a stopped instance had done is kept, or lost; ``by-kind``: kept for services, lost for batch requests."""
     recreation: Seconds = 0.0
     """From an eviction to the arrival of the next incarnation."""
+    batch_recreation: Text | None = None
+    """The same of batch requests, which a controller of Jobs holds back for longer and longer: a distribution as for
+    start-up, or a file of measured seconds; ``None``: ``recreation``."""
     grace: Text = "constant:1"
     """Share of its grace period that a preempted instance takes: a distribution, or a file of measured shares.
     Decisions reckon with the whole."""

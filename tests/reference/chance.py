@@ -10,6 +10,7 @@ STARTUP = 1
 VICTIM = 2
 HOST = 3
 GRACE = 5
+RETURN = 6
 
 
 def mix(x: int) -> int:
@@ -33,6 +34,11 @@ def startup_delay(seed: int, row: int, earlier_starts: int, table: Sequence[floa
 def share_of_grace(seed: int, row: int, starts: int, table: Sequence[float]) -> float:
     """How much of its grace period the preempted request takes."""
     return float(table[draw(seed, GRACE, row, starts) % len(table)])
+
+
+def seconds_away(seed: int, row: int, starts: int, table: Sequence[float]) -> float:
+    """How long after a stop the next instance of a batch request comes."""
+    return float(table[draw(seed, RETURN, row, starts) % len(table)])
 
 
 def victim_tie(seed: int, row: int, starts: int) -> int:

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from reference import neighbours, placing
-from reference.amounts import Amounts, fits, plus
+from reference.amounts import Amounts, fits, minus, plus
 from reference.budgets import spares
 from reference.costs import COSTS, Victim, lateness
 from reference.groups import in_company, one_by_one, those_on, whole_of
 from reference.limits import permits
-from reference.queue import is_lost, priority_order, qos_order, recovers, victim_order
+from reference.queue import as_kube, is_lost, priority_order, qos_order, recovers, victim_order
 from reference.scores import SCARCE, SCORES, left_over
 from reference.state import Host, Instance
 from slacktide.config import Config
@@ -117,7 +117,10 @@ class Pass:
         seed = self.config.simulation.seed
         old = [k for k in host.instances if k.placed_in_pass != self.number]
         if self.mode == "priority":
-            return sorted(old, key=lambda k: (k.rank, k.admission, k.tie(seed)), reverse=True)
+            started = as_kube(self.config)
+            return sorted(
+                old, key=lambda k: (k.rank, k.placed_at if started else 0.0, k.admission, k.tie(seed)), reverse=True
+            )
         return victim_order(old, self.t, self.config, self.overloaded)
 
     def eligible(self, j: Instance, k: Instance, taken: Sequence[Instance] = ()) -> bool:
@@ -145,11 +148,23 @@ class Pass:
             leaving.append(m)
         return leaving
 
+    def lacks(self, j: Instance, host: Host) -> bool:
+        """As kube-scheduler: whether there is room only once victims are gone that are no less important."""
+        if not as_kube(self.config):
+            return False
+        left = host.free()
+        for until, amounts, rank in host.going:
+            if until > self.t and rank <= j.rank:
+                left = minus(left, amounts)
+        return not fits(j.demand, left)
+
     def victims(self, j: Instance, host: Host, hosts: Sequence[Host]) -> tuple[Instance, ...] | None:
         """Whom the host gives up for ``j``; ``None`` where that would not suffice.
 
         First all who stand in the way of its ``away`` rules, then others until there is room.
         """
+        if fits(j.demand, host.free()) and self.lacks(j, host):
+            return None
         in_the_way = neighbours.in_the_way(j, host, hosts)
         if in_the_way is None or not neighbours.draws_near(j, host, hosts):
             return None
@@ -232,7 +247,11 @@ class Pass:
             Victim(k.rank, k.metric_at(self.t, self.config), k.margin, knows_idle and k.is_idle())
             for k in one_by_one(victims)
         ]
-        return COSTS[name](known, self.ranks)
+        cost = COSTS[name](known, self.ranks)
+        if as_kube(self.config) and name == "fewest-victims" and victims:
+            most = min(k.rank for k in victims)
+            return (*cost, min(k.placed_at for k in victims if k.rank == most))
+        return cost
 
     def with_lateness(self, cost: tuple[float, ...], j: Instance, victims: Sequence[Instance]) -> tuple[float, ...]:
         """What ``j`` would be late counts directly after its own rank."""
@@ -247,6 +266,7 @@ class Pass:
         """Step 1: the best of the hosts where its rules hold and whose free amounts suffice."""
         seed = self.config.simulation.seed
         fitting = [h for h in hosts if h.admits(j) and neighbours.welcomes(j, h, hosts) and fits(j.demand, h.free())]
+        fitting = [h for h in fitting if not self.lacks(j, h)]
         if not fitting:
             return None
         if self.known is not None and placing.is_compared(self.config):
@@ -265,6 +285,8 @@ class Pass:
         for choose in (self.victims, self.victims_together):
             found = [(host, choose(j, host, hosts)) for host in open_to]
             options = [Choice(host, victims) for host, victims in found if victims is not None]
+            if as_kube(self.config) and self.config.policy.reprieve:
+                options = [self.reprieved(j, one, hosts) for one in options]
             if options:
                 break
         else:

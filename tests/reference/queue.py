@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import floor
 
 from reference import windows
 from reference.state import Instance
@@ -95,5 +96,43 @@ def victim_order(
 
 
 def priority_order(waiting: Iterable[Instance]) -> list[Instance]:
-    """By (rank, admission, row)."""
-    return sorted(waiting, key=lambda j: (j.rank, j.admission, j.row))
+    """By (rank, when it is done backing off, number, admission, row); the second and third as kube-scheduler only."""
+    return sorted(waiting, key=lambda j: (j.rank, j.backs_off, j.number, j.admission, j.row))
+
+
+def as_kube(config: Config) -> bool:
+    """Whether the order of equals is kube-scheduler's."""
+    return config.policy.equals == "kube-scheduler" and config.policy.name == "priority"
+
+
+class Turns:
+    """Numbers by which equals have their turns, as kube-scheduler's queue gives them."""
+
+    def __init__(self) -> None:
+        self.given = 0
+        self.left_before = 0
+        self.all_tried = False
+
+    def begin(self, waiting: Iterable[Instance], t: float, left: int) -> None:
+        """A pass begins, ``left`` times somebody having left a host: if that is more than before, all are tried in it.
+
+        Whoever is new comes behind all others.
+        """
+        self.all_tried, self.left_before = left != self.left_before, left
+        for j in priority_order(j for j in waiting if j.number == 0):
+            j.tries, j.again = 0, 0.0
+            self.give(j)
+        for j in waiting:
+            j.backs_off = j.again if j.again >= floor(t) else 0.0
+
+    def end(self, waiting: Iterable[Instance], t: float) -> None:
+        """Those that were tried in vain back off for 1, 2, 4, 8, and from then on 10 seconds."""
+        for j in priority_order(j for j in waiting if j.number > 0):
+            if j.tries == 0 or self.all_tried:
+                j.tries += 1
+                j.again = float(floor(t + min(2.0 ** (min(j.tries, 10) - 1), 10.0)))
+                self.give(j)
+
+    def give(self, j: Instance) -> None:
+        self.given += 1
+        j.number = self.given

@@ -14,7 +14,7 @@ from reference.metric import ACCOUNTINGS
 from reference.outcome import GroupOutcome, Outcome, RequestOutcome
 from reference.planning import FAR, Kind, Planner
 from reference.policies import Choice, Mode, Pass
-from reference.queue import overloaded_ranks
+from reference.queue import Turns, as_kube, overloaded_ranks
 from reference.request_windows import Account
 from reference.requests import Request, group
 from reference.state import Host, Instance, Known, build, order
@@ -67,6 +67,10 @@ class Simulation:
         self.config = config = config_on_grid(config)
         self.hot, self.cold = [on_grid(delay) for delay in hot], [on_grid(delay) for delay in cold]
         self.shares = delays(config.simulation.grace, "simulation.grace").tolist()
+        again = config.simulation.batch_recreation
+        self.away = None if again is None else [on_grid(x) for x in delays(again, "simulation.batch_recreation")]
+        self.turns = Turns() if as_kube(config) else None
+        self.left = 0
         amounts_of_events = [event[3] for event in host_events if len(event) == 4 and event[2] == "capacity"]
         self.instances, self.hosts, self.amounts_of = build(workload, hosts, config, amounts_of_events)
         self.asked = {asked for placement in workload.placements for asked in placement.asked}
@@ -176,7 +180,7 @@ class Simulation:
         """When ``j``, which comes to the host, can start: its victims are gone, and others have left it room."""
         at, self.bind_at = max(self.now, self.bind_at), -inf
         while True:
-            later = [(until, amounts) for until, amounts in host.going if until > at]
+            later = [(until, amounts) for until, amounts, _ in host.going if until > at]
             left = free
             for _, amounts in later:
                 left = minus(left, amounts)
@@ -197,6 +201,7 @@ class Simulation:
     def leave(self, j: Instance) -> None:
         """Take ``j`` off its host, everything booked; what it wanted to demand it demands from now on."""
         self.book(j)
+        self.left += not j.leaving
         if j.leaving:
             j.spent += j.startup_elapsed(self.now)
             j.settle(self.now)
@@ -237,7 +242,8 @@ class Simulation:
         share = chance.share_of_grace(self.config.simulation.seed, j.row, j.starts, self.shares)
         j.leaving, j.leaves_at = True, self.now + max(on_grid(j.grace * share), STEP)
         until = min(j.leaves_at, j.completion())
-        host.going.append((until, j.demand))
+        host.going.append((until, j.demand, j.rank))
+        self.left += 1
         self.bind_at = max(self.bind_at, until)
         host.instances.remove(j)
         host.changes += 1
@@ -266,12 +272,19 @@ class Simulation:
         self.wait_again(j, preempted)
 
     def wait(self, j: Instance) -> None:
+        j.number, j.backs_off = 0, 0.0
         self.planner.waits(j)
         self.waiting.append(j)
         self.crossing_moved = True
 
+    def away_for(self, j: Instance) -> float:
+        """Seconds from its stop to the next incarnation."""
+        if self.away is None or j.request is None or not j.request.batch:
+            return self.config.simulation.recreation
+        return chance.seconds_away(self.config.simulation.seed, j.row, j.starts, self.away)
+
     def wait_again(self, j: Instance, preempted: bool) -> None:
-        delay = self.config.simulation.recreation
+        delay = self.away_for(j)
         if delay > 0.0:
             self.returning.append((self.now + delay, j, preempted))
         else:
@@ -329,13 +342,16 @@ class Simulation:
         self.returning = [one for one in self.returning if one[0] > self.now]
         for _, j, _ in back:
             self.wait(j)
-        at_once = [] if self.config.simulation.recreation > 0.0 else over
+        at_once = [j for j in over if self.away_for(j) == 0.0]
+        if over and self.turns is not None:  # others waited for the room
+            return True
         found = bool(due) or any(not preempted or self.has_room(j) for _, j, preempted in back)
         return found or any(self.has_room(j) for j in at_once)
 
     def has_room(self, j: Instance) -> bool:
         """Whether some host could take ``j`` at once, if it had no rules about neighbours."""
-        return any(host.admits(j) and fits(j.demand, host.free()) for host in self.hosts)
+        this = self.new_pass(-1)
+        return any(host.admits(j) and fits(j.demand, host.free()) and not this.lacks(j, host) for host in self.hosts)
 
     def change_hosts(self) -> bool:
         changed = False
@@ -512,11 +528,15 @@ class Simulation:
         if this.mode == "qos-driven":
             this.overloaded = overloaded_ranks(self.waiting, self.now, self.config)
         placed_before = len(self.outcome.decisions)
+        if self.turns is not None:
+            self.turns.begin(self.waiting, self.now, self.left)
         self.know(Known())
         victims = self.serve(this, self.waiting, may_preempt=True)
         if self.config.policy.victims == "same-pass" and this.mode == "qos-driven":
             self.serve(this, [j for j in victims if j in self.waiting], may_preempt=False)
         self.know(None)
+        if self.turns is not None:
+            self.turns.end(self.waiting, self.now)
         placed = len(self.outcome.decisions) - placed_before
         self.outcome.passes.append((self.now, length, placed, len(victims)))
         self.last_pass = self.now

@@ -93,6 +93,14 @@ class Instance:
     """With whom it is preempted, or nobody is."""
     account: Account | None = None
     """Where its disruptions count."""
+    tries: int = 0
+    """Turns in vain, which count as kube-scheduler only; so do the next three."""
+    again: float = 0.0
+    """The second at which it is done backing off."""
+    backs_off: float = 0.0
+    """That, in a pass in which it still does."""
+    number: int = 0
+    """Of two that are alike the smaller has its turn first; 0: it has none yet."""
     min_running: float = 0.0
     """Seconds on a host before which it is no victim."""
     grace: float = 0.0
@@ -291,7 +299,7 @@ class Host:
     row: int
     capacity: Amounts
     attributes: Mapping[str, str] = field(default_factory=dict)
-    going: list[tuple[float, Amounts]] = field(default_factory=list)
+    going: list[tuple[float, Amounts, int]] = field(default_factory=list)
     """Until when preempted ones still take what of it."""
     others: Amounts = ()
     """What others than the run's instances take of it; nothing: of no resource."""

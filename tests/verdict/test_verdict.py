@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from slacktide.errors import InputError
-from slacktide.model import ServiceClass
+from slacktide.model import INDEPENDENT, ServiceClass
 from slacktide.pasts import audit, outcome, promises
 from slacktide.verdict import cluster_past, judging, page
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, simulated, smallest
@@ -98,6 +98,48 @@ def test_who_preempts_waits_until_its_victims_are_gone_as_on_a_cluster(folder: P
     waits = simulated(past, KUBERNETES, events=True, promised=ranks).waits.tolist()
     assert [seconds for number, seconds in waits if number == of["batch"]] == [30.0]
     assert next(seconds for number, seconds in waits if number == of["front"]) == 0.0
+
+
+def test_the_next_pod_of_a_job_does_not_wait_before_it_is_there(folder: Path) -> None:
+    """Of two Jobs one is preempted for 100 s. Its pod is gone after 30 s, and the next one comes 50 s later."""
+    past = cluster_past.read(folder)
+    of = {one.name: one.request for one in past.lines.values()}
+    ranks = {of[name]: ServiceClass(name, 0.9, 1 if name == "batch" else 2) for name in of}
+    count, requests = len(past.workload), past.workload.requests
+    assert requests is not None
+    duration = np.where([past.number_of(row) == of["batch"] for row in range(count)], 100.0, np.inf)
+    jobs = replace(requests, batch=np.array([one != of["batch"] for one in requests.ids.tolist()]))
+    workload = replace(past.workload, grace=np.full(count, 30.0), duration=duration, requests=jobs)
+    waits = []
+    for again in (None, "constant:50"):
+        simulation = replace(past.config.simulation, batch_recreation=again, grace="constant:1")
+        one = replace(past, workload=workload, config=replace(past.config, simulation=simulation))
+        waits.append(simulated(one, KUBERNETES, events=True, promised=ranks).waits[:, 1].tolist())
+    assert [len(one) for one in waits] == [4, 4]
+    assert max(waits[0]) - max(waits[1]) == pytest.approx(80.0)
+
+
+def test_slacktide_promises_to_each_pod_as_its_classes_do_and_the_mean_is_judged(tmp_path: Path) -> None:
+    """Of two pods one has a place from second 10 on."""
+    log = Log()
+    log.creates(0.0, node("a", created=0.0))
+    for one in deployment("pair", 2, created=10.0):
+        log.creates(10.0, one)
+    for name in "xy":
+        one = pod(f"pair-1-{name}", "pair", created=10.0, cpu="3")
+        log.creates(10.0, one)
+        if name == "x":
+            log.binds(10.25, one, "a")
+            log.condition(12.0, one, "Ready", "True", phase="Running")
+    log.condition(END, node("a"), "Ready", "True")
+    made = outcome.write(audit.story([log.write(tmp_path / "audit.log")]), tmp_path / "past")
+    promises.write(promises.propose(made.workloads), tmp_path / "past")
+    past = cluster_past.read(tmp_path / "past")
+    assert past.workload.requests is not None
+    assert past.workload.requests.approach.tolist() == [INDEPENDENT]
+    for scheduler in (KUBERNETES, SLACKTIDE):
+        assert simulated(past, scheduler).delivered[1] == pytest.approx(0.5, abs=0.001), scheduler
+    assert made.workloads[0].delivered["always"] == pytest.approx(0.5, abs=0.001)
 
 
 def test_workloads_without_a_promise_are_said(folder: Path) -> None:

@@ -35,6 +35,7 @@ class Settings(TypedDict, total=False):
     policy_added_overhead: float | np.number[Any]
     policy_min_running: float | str | timedelta | np.timedelta64 | np.number[Any]
     policy_queue_limit: SupportsIndex
+    policy_equals: Literal["admission", "kube-scheduler"]
     policy_gang: bool | np.bool_
     qos_alpha: float | str | timedelta | np.timedelta64 | np.number[Any]
     qos_margin: float | str | timedelta | np.timedelta64 | np.number[Any] | None
@@ -65,6 +66,7 @@ class Settings(TypedDict, total=False):
     simulation_ignore: Literal["nothing", "constraints"]
     simulation_preempted_work: Literal["by-kind", "kept", "lost"]
     simulation_recreation: float | str | timedelta | np.timedelta64 | np.number[Any]
+    simulation_batch_recreation: str | os.PathLike[str] | None
     simulation_grace: str | os.PathLike[str]
     optimize_shared_evaluations: bool | np.bool_
     optimize_equivalence_tolerance: float | str | timedelta | np.timedelta64 | np.number[Any]

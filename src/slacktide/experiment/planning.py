@@ -32,7 +32,7 @@ from slacktide.inputs.formats.network_file import read_network
 from slacktide.model import Hosts, Workload
 from slacktide.results import experiment as folder
 from slacktide.sim.engine import check_end
-from slacktide.sim.startup import delays
+from slacktide.sim.startup import batch_returns, delays
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,6 +264,7 @@ def _check_settings(config: Config, requests: Workload, hosts: Hosts) -> None:
     for name, times in (("hot", config.startup.hot), ("cold", config.startup.cold)):
         delays(times, f"startup.{name}")
     delays(config.simulation.grace, "simulation.grace")
+    batch_returns(config.simulation.batch_recreation)
     if config.delay.network is not None:
         read_network(config.delay.network, hosts)
     if config.failures.file is not None:

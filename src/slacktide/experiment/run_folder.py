@@ -228,6 +228,7 @@ def _write_tables(aside: Path, done: Finished) -> None:
 
 FILES = (
     *(("startup", "hot"), ("startup", "cold"), ("simulation", "grace"), ("scheduler", "triggers")),
+    ("simulation", "batch_recreation"),
     *(("failures", "file"), ("failures", "uptime"), ("failures", "downtime"), ("delay", "network")),
     *(("policy", "name"), ("policy", "score"), ("policy", "cost")),
 )

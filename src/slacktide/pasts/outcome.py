@@ -97,7 +97,7 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
     history = reality.history
     if starts := [*history.hot, *history.cold]:  # a live scheduler holds back what starts take, where that is more
         config = replace(config, qos=replace(config.qos, alpha=max(config.qos.alpha, float(np.median(starts)))))
-    at_once = sum(one.preempted for one in reality.owners.values()) - len(history.recreations)
+    at_once = sum(reality.owners[key].preempted for key in _services(reality)) - len(history.recreations)
     history.recreations += [0.0] * max(0, at_once)  # whoever came for a victim while that was still going
     made = write_history(history, config, out, story.source, end=horizon if story.snapshot else None)
     rows = rows_of(history)
@@ -115,6 +115,12 @@ def write(story: Story, out: Path, *, config: Config | None = None, horizon: flo
     write_whole(out / PODS, _pods(reality, requests))
     write_whole(out / PAST, json.dumps(_summary(past, reality), indent=1) + "\n")
     return past
+
+
+def _services(reality: Reality) -> list[str]:
+    """Workloads other than Jobs, by their keys."""
+    batch = {one.controller.key for one in reality.history.instances if one.controller.batch}
+    return [key for key in reality.owners if key not in batch]
 
 
 def _note_unknown(reality: Reality, story: Story) -> None:

@@ -38,7 +38,7 @@ OF_QOS = (
     "policy.overhead_limit",
     "policy.added_overhead",
 )
-UNUSED = {"priority": (*OF_QOS, "policy.queue_limit"), "qos-driven": ("policy.queue_limit",)}
+UNUSED = {"priority": (*OF_QOS, "policy.queue_limit"), "qos-driven": ("policy.queue_limit", "policy.equals")}
 """Settings of which the policy of this name takes no notice, whatever they say."""
 UNUSED_TEXT = "not used"
 FEW_WORKLOADS = 5

@@ -93,6 +93,7 @@ def prepare(
         hot=startup.delays(config.startup.hot, "startup.hot"),
         cold=startup.delays(config.startup.cold, "startup.cold"),
         shares=startup.delays(config.simulation.grace, "simulation.grace"),
+        returns=startup.batch_returns(config.simulation.batch_recreation),
         happenings=happenings,
         triggers=triggers(config.scheduler.triggers),
         own=own.code,

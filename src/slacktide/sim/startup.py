@@ -87,3 +87,8 @@ def triggers(file: str | None) -> NDArray[np.float64]:
     if not Path(file).is_file():
         raise ConfigError(f"scheduler.triggers: found {file!r}, expected a file of seconds")
     return np.sort(read_delays(Path(file)))
+
+
+def batch_returns(text: str | None) -> NDArray[np.float64] | None:
+    """The table of ``simulation.batch_recreation``, as for :func:`delays`; None where there is none."""
+    return None if text is None else delays(text, "simulation.batch_recreation")

@@ -101,6 +101,13 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
             f"policy.overload: found {policy.overload!r} beside policy.{which} 'metric', expected that order to be "
             "'importance'; set one of the two otherwise"
         )
+    as_kube = policy.equals == "kube-scheduler" and policy.name == "priority"
+    if as_kube and (asks_for_users(config) or optimize.relaxed_randomization < 1.0):
+        which = f"policy.score {policy.score!r}" if asks_for_users(config) else "optimize.relaxed_randomization below 1"
+        raise ConfigError(
+            f"policy.equals: found 'kube-scheduler' beside {which}, which kube-scheduler does not know; set one of the "
+            "two otherwise"
+        )
     rules = np.zeros(1, schema.RULES)
     score = None if own.score and not in_order(config) else builtin.SCORES[score_name(config)]
     values: dict[str, float | int] = {
@@ -137,6 +144,7 @@ def rules_of(config: Config, classes: schema.Records, hosts: int, own: OwnCode, 
         "priority_cost": cost_code(policy.cost, own, builtin.FEWEST_VICTIMS),
         "scope": SCOPES[policy.overhead_scope],
         "queue_limit": policy.queue_limit,
+        "as_kube": as_kube,
         "accounting": ACCOUNTINGS[config.qos.startup],
         "lost": WORK[config.simulation.preempted_work],
         "gang": policy.gang,
@@ -259,6 +267,7 @@ def build(
     hot: NDArray[np.float64],
     cold: NDArray[np.float64],
     shares: NDArray[np.float64] | None = None,
+    returns: NDArray[np.float64] | None = None,
     happenings: HostEvents | None = None,
     triggers: NDArray[np.float64] | None = None,
     own: OwnCode | None = None,
@@ -268,7 +277,8 @@ def build(
 
     ``workload`` and ``hosts`` must name the same resources in the same order, CPU and
     memory first; ``hot`` and ``cold`` are the start-up delays to draw from, seconds, and ``shares`` what victims take
-    of their grace periods (None: all).
+    of their grace periods (None: all), ``returns`` after how many seconds those of batch requests come again that were
+    stopped (None: as all others).
     Raises :class:`ConfigError` where they do not.
     """
     if workload.resources != hosts.resources or workload.resources[:2] != ("cpu", "memory"):
@@ -305,6 +315,7 @@ def build(
         "hot": layout.on_grid(hot),
         "cold": layout.on_grid(cold),
         "grace_shares": np.ones(1) if shares is None else shares,
+        "batch_returns": np.zeros(0) if returns is None else layout.on_grid(returns),
         "triggers": np.zeros(0) if triggers is None else layout.on_grid(triggers),
         "unit": 1.0 / unit,
         **host_events.arrays(happenings, capacity, unit, counters.by_mark),

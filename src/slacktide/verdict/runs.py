@@ -4,26 +4,34 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.config import Accounting, Config
+from slacktide.config import Config
 from slacktide.experiment.planning import bracket, next_sizes
+from slacktide.kernels.runtime import chance
 from slacktide.metrics.summary import achieved
 from slacktide.model import ServiceClass
+from slacktide.qos.availability import TIMES, availability
 from slacktide.sim import EVENT_KINDS, RunResult, run
+from slacktide.sim.startup import batch_returns
 from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
 
 KUBERNETES, SLACKTIDE = "kubernetes", "slacktide"
 POLICY = {KUBERNETES: "priority", SLACKTIDE: "qos-driven"}
 """By which policy each scheduler is simulated."""
-PLACED, PREEMPTED, REMOVED = (EVENT_KINDS.index(one) for one in ("placed", "preempted", "removed"))
-BEGIN_TO_WAIT = frozenset(EVENT_KINDS.index(one) for one in ("admitted", "preempted", "evicted"))
+EQUALS: dict[str, Literal["admission", "kube-scheduler"]] = {KUBERNETES: "kube-scheduler", SLACKTIDE: "admission"}
+ADMITTED, PLACED, PREEMPTED, EVICTED, REMOVED = (
+    EVENT_KINDS.index(one) for one in ("admitted", "placed", "preempted", "evicted", "removed")
+)
+BEGIN_TO_WAIT = (ADMITTED, PREEMPTED, EVICTED)
 MOST = 4
 """Times as many nodes as today's are tried at the most."""
 KEPT = 1e-9
@@ -63,23 +71,23 @@ def simulated(
             write_events(happens, path)
             config = replace(config, failures=replace(config.failures, file=str(path) if happens else None))
         result = run(workload, hosts, replace(config, classes=workload.classes), events=events)
-    return _outcome(past, result, config.qos.startup, len(hosts))
+    return _outcome(past, config, result, len(hosts))
 
 
 def _config(past: ClusterPast, scheduler: str, seed: int) -> Config:
     config = past.config
     return replace(
         config,
-        policy=replace(config.policy, name=POLICY[scheduler]),
+        policy=replace(config.policy, name=POLICY[scheduler], equals=EQUALS[scheduler]),
         simulation=replace(config.simulation, seed=seed),
     )
 
 
-def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes: int) -> Outcome:
+def _outcome(past: ClusterPast, config: Config, result: RunResult, nodes: int) -> Outcome:
     requests, found = past.workload.requests, result.requests
     numbers = (past.workload.ids if requests is None else requests.ids)[found["row"]]
-    shares = achieved(found, accounting)
-    waits, unplaced = _waits(past, result)
+    shares = _shares(past, config, result)
+    waits, unplaced = _waits(past, config, result)
     return Outcome(
         dict(zip(numbers.tolist(), shares.tolist(), strict=True)),
         dict(zip(numbers.tolist(), found["preemptions"].tolist(), strict=True)),
@@ -89,24 +97,54 @@ def _outcome(past: ClusterPast, result: RunResult, accounting: Accounting, nodes
     )
 
 
-def _waits(past: ClusterPast, result: RunResult) -> tuple[NDArray[np.float64], int]:
+def _shares(past: ClusterPast, config: Config, result: RunResult) -> NDArray[np.float64]:
+    """What each request of the result got: the seconds of all its instances together, as those of the past were
+    counted, whatever the approach by which slacktide decided."""
+    of, lives, found = past.workload.request, result.instances, result.requests
+    if of is None or lives is None:
+        return achieved(found, config.qos.startup)
+    owner = of[lives["row"]]
+    most = int(max(found["row"].max(initial=0), owner.max(initial=0))) + 1
+    times = [np.bincount(owner, lives[name], most).astype(np.float64)[found["row"]] for name in TIMES]
+    return availability(config.qos.startup, *times)
+
+
+def _away(past: ClusterPast, config: Config) -> Callable[[int, int], float]:
+    """Seconds from a preemption of a row that was started so often to its next pod, for which it does not wait yet. On
+    a cluster those of services come at once, while their victims still go; those of Jobs come when these are gone, and
+    Jobs do not back off any more."""
+    table, workload = batch_returns(config.simulation.batch_recreation), past.workload
+    requests, request, seed = workload.requests, workload.request, np.uint64(config.simulation.seed)
+
+    def seconds(row: int, starts: int) -> float:
+        if table is None or requests is None or request is None or not requests.batch[request[row]]:
+            return 0.0
+        with np.errstate(over="ignore"):  # it multiplies modulo 2^64
+            drawn = table[chance.draw(seed, chance.RETURN, row, starts) % len(table)]
+        return float(drawn) + (0.0 if workload.grace is None else float(workload.grace[row]))
+
+    return seconds
+
+
+def _waits(past: ClusterPast, config: Config, result: RunResult) -> tuple[NDArray[np.float64], int]:
     """How long instances waited before each placement: on a cluster they are bound when their victims are gone."""
     events, grace = result.events, past.workload.grace
     if events is None:
         return np.zeros((0, 2)), 0
     since: dict[int, float] = {}
     lasts: dict[int, float] = {}
-    found = []
+    away, starts, found = _away(past, config), Counter[int](), list[tuple[float, float]]()
     for at, kind, row, by in zip(*(events[name].tolist() for name in ("time", "kind", "row", "by")), strict=True):
         if kind == PREEMPTED and grace is not None:
             lasts[by] = max(lasts.get(by, 0.0), float(grace[row]))
+        starts[row] += kind == PLACED
         if kind in BEGIN_TO_WAIT:
-            since[row] = at
+            since[row] = at if kind == ADMITTED else at + away(row, starts[row])
         elif kind == PLACED and row in since:
             found.append((float(past.number_of(row)), at - since.pop(row) + lasts.pop(row, 0.0)))
         elif kind == REMOVED:
             since.pop(row, None)
-    return np.array(found).reshape(-1, 2), len(since)
+    return np.array(found).reshape(-1, 2), sum(begun <= past.seconds for begun in since.values())
 
 
 def together(cases: Sequence[Callable[[], Outcome]]) -> list[Outcome]:

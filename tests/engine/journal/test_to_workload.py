@@ -12,7 +12,7 @@ from slacktide.engine.core.engine import Engine
 from slacktide.engine.journal.record import Recorder, sessions
 from slacktide.engine.journal.to_workload import as_workload
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.model import Placement, Rule, ServiceClass, Topology, Workload
+from slacktide.model import AGGREGATED, INDEPENDENT, Placement, Rule, ServiceClass, Topology, Workload
 from slacktide.sim import run
 from slacktide.state.spec import Spec
 from support.churning import BEGINNING, live_config
@@ -33,9 +33,10 @@ class Told:
     def spec(self, number: int, service: ServiceClass, cpu: int, grace: float) -> None:
         self.engine.spec(number, Spec((("cpu", cpu), ("memory", 2**20)), service, grace=grace))
 
-    def arrive(self, uid: str, spec: int, at: float, key: str = "") -> None:
+    def arrive(self, uid: str, spec: int, at: float, key: str = "", *, batch: bool = False) -> None:
         key = key or uid
-        self.engine.controller(key, self.engine.specs[spec].service, 0, False)
+        approach = AGGREGATED if batch else INDEPENDENT
+        self.engine.controller(key, self.engine.specs[spec].service, approach, batch)
         self.engine.arrive(uid, uid, key, spec, BEGINNING + at)
         self.engine.wake(uid)
 
@@ -136,6 +137,25 @@ def test_victims_go_on_as_long_as_they_did_and_start_ups_begin_when_they_are_gon
     assert config.simulation.grace == str((told.folder / "out" / "grace.csv").resolve())
     assert config.policy.victims == "next-pass"
     assert config.qos.startup == told.engine.config.qos.startup
+
+
+def test_how_long_jobs_hold_their_next_pods_back_is_told_apart(tmp_path: Path) -> None:
+    told = Told(tmp_path)
+    told.spec(0, BRONZE, 3000, 30.0)
+    told.spec(1, GOLD, 3000, 5.0)
+    told.arrive("b", 0, 0.0, batch=True)
+    assert told.run(0.0) == ["b"]
+    told.starts("b", 0.1, 4.0)
+    told.arrive("g", 1, 100.0)
+    assert told.run(100.0) == ["g"]
+    told.engine.gone("b", BEGINNING + 112.0)
+    told.arrive("b2", 0, 120.0, key="b", batch=True)
+    told.run(200.0)
+    told.written()
+    config = settings.load(told.folder / "out" / "settings.json")
+    assert config.simulation.recreation == 0.0
+    assert config.simulation.batch_recreation == str((told.folder / "out" / "batch-recreation.csv").resolve())
+    assert [float(one) for one in told.lines("batch-recreation.csv")] == [8.0]
 
 
 def test_unreadiness_is_replayed_where_it_counts(told: Told) -> None:

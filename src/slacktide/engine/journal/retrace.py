@@ -120,6 +120,8 @@ class SessionHistory:
         self.hot: list[float] = []
         self.cold: list[float] = []
         self.recreations: list[float] = []
+        """How long after a preemption the next pod came, but of batch requests; then of these."""
+        self.batch_recreations: list[float] = []
         self.graces: dict[float, list[float]] = {}
         """How long preempted pods went on, by the grace period that they had."""
         self.passed_at: list[float] = []
@@ -166,8 +168,9 @@ class SessionHistory:
         match operation:
             case operations.Arrive(uid, at=at):
                 told = self._told.pop(engine.pods[uid].row, None)
-                if told is not None:  # how long after a preemption the next pod came
-                    self.recreations.append(max(0.0, at - told))
+                if told is not None:
+                    is_batch = engine.controllers[engine.pods[uid].key].batch
+                    (self.batch_recreations if is_batch else self.recreations).append(max(0.0, at - told))
             case operations.Spared(uid):
                 self._told.pop(engine.pods[uid].row, None)
                 self._leaving.pop(uid, None)

@@ -115,7 +115,7 @@ def write_history(
         events["file"] = str((out / "events.csv").resolve())
     _write_times(out / "triggers.csv", (at - history.begin for at in history.passed_at))
     times: dict[str, Any] = {"end": max(SHORTEST, history.now - history.begin if end is None else end)}
-    times |= _write_graces(history, out)
+    times |= _write_graces(history, out) | _write_returns(history, out)
     written = {"startup": delays, "failures": events, "delay": network, "simulation": times}
     _write_settings(config, workload, history, out, written)
     return Made(
@@ -352,6 +352,14 @@ def _write_graces(history: SessionHistory, out: Path) -> dict[str, str]:
         return {}
     _write_times(out / "grace.csv", shares)
     return {"grace": str((out / "grace.csv").resolve())}
+
+
+def _write_returns(history: SessionHistory, out: Path) -> dict[str, str]:
+    """Settings of section ``simulation``: how long after the end of a Job's victim its next pod came."""
+    if not history.batch_recreations:
+        return {}
+    _write_times(out / "batch-recreation.csv", history.batch_recreations)
+    return {"batch_recreation": str((out / "batch-recreation.csv").resolve())}
 
 
 def _write_settings(

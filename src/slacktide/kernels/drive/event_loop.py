@@ -119,6 +119,7 @@ def finish_due(tb: State, now: float) -> bool:
             if not found and views.instances(tb)[row]["state"] == WAITING:
                 k = whole(views.instances(tb)[row]["kind"])
                 found = kind == RETURNS or search_free.find_free(tb, k) >= 0
+            found = found or (kind == LEAVES and views.rules(tb)["as_kube"] != 0)  # others waited for its room
             if lacking(tb) != FINISHED:
                 break
             continue

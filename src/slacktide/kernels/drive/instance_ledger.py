@@ -196,14 +196,28 @@ def settle(tb: State, row: int, now: float, lose: bool) -> float:
     return spent
 
 
+@leaf
+def is_batch(tb: State, row: int) -> bool:
+    """Whether an instance is one of a batch request; O(1)."""
+    q = request_ledger.owner_of(tb, row)
+    return q >= 0 and views.requests(tb)[q]["batch"] != 0
+
+
 @kernel
 def loses(tb: State, row: int) -> bool:
     """Whether a stopped instance loses what it had done; O(1)."""
     rule = views.rules(tb)["lost"]
-    if rule != LOST_BY_KIND:
-        return rule == LOST
-    q = request_ledger.owner_of(tb, row)
-    return q >= 0 and views.requests(tb)[q]["batch"] != 0
+    return rule == LOST if rule != LOST_BY_KIND else is_batch(tb, row)
+
+
+@leaf
+def away_for(tb: State, row: int) -> float:
+    """Seconds after which a stopped instance comes again; O(1)."""
+    table = views.batch_returns(tb)
+    if len(table) == 0 or not is_batch(tb, row):
+        return views.rules(tb)["recreation"]
+    at = chance.draw(views.rules(tb)["seed"], chance.RETURN, row, whole(views.instances(tb)[row]["starts"]))
+    return table[at % len(table)]
 
 
 @kernel
@@ -248,9 +262,10 @@ def wait_again(tb: State, row: int, now: float, returns: int) -> None:
     """A stopped instance waits, at once or after some seconds (``returns``: what event that is then); O(log)."""
     instance = views.instances(tb)[row]
     begin_anew(tb, row)
-    if views.rules(tb)["recreation"] > 0.0:
+    away = away_for(tb, row)
+    if away > 0.0:
         instance["state"] = VACANT
-        event_heap.push(tb, returns, now + views.rules(tb)["recreation"], row, whole(instance["starts"]))
+        event_heap.push(tb, returns, now + away, row, whole(instance["starts"]))
         return
     instance["state"] = WAITING
     waiting_queue.enqueue(tb, row, now)

@@ -69,7 +69,7 @@ def remove_some(tb: State, q: int, number: int, now: float) -> None:
     control = views.control(tb)
     waiting = collect_waiting(tb, views.queue(tb), control["queue"], q, whole(0))
     waiting = collect_waiting(tb, views.incoming(tb), control["incoming"], q, waiting)
-    if views.rules(tb)["recreation"] > 0.0 or views.control(tb)["leavers"] > 0:
+    if views.rules(tb)["recreation"] > 0.0 or len(views.batch_returns(tb)) > 0 or views.control(tb)["leavers"] > 0:
         waiting = collect_vacant(tb, q, waiting)
     count = collect_placed(tb, q, waiting, now)
     sort_excess(views.excess(tb), count)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from slacktide.kernels.drive import gang, leavers, scheduling_cycle
-from slacktide.kernels.feasible import disruption_limits, host_slots
+from slacktide.kernels.feasible import disruption_limits, host_slots, room_to_come
 from slacktide.kernels.memo import hopeless_kinds, standstill
 from slacktide.kernels.place import nominations
 from slacktide.kernels.plan import making
 from slacktide.kernels.policies import in_force, pieces
-from slacktide.kernels.queue import crossing, request_heap, waiting_queue
+from slacktide.kernels.queue import backoff, crossing, request_heap, waiting_queue
 from slacktide.kernels.runtime.compiling import entry, kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.buffer_capacity import FINISHED, PAUSE, lacking
@@ -87,6 +87,7 @@ def begin(tb: State) -> None:
     control = views.control(tb)
     change_mode(tb, in_force.of_next_pass(tb))
     give_turns_back(tb)
+    backoff.begin(tb)
     waiting_queue.merge_incoming(tb)
     if making.is_due(tb) and in_force.by_metric(tb):
         making.make(tb)
@@ -194,6 +195,7 @@ def run_pass(tb: State) -> int:
     control = views.control(tb)
     if control["phase"] == 0:
         leavers.bring_up_requests(tb)
+        room_to_come.comes(tb)
         if not in_force.by_metric_next(tb):
             host_slots.wake(tb)
         if standstill.lasts(tb) and not making.is_due(tb) and lacking(tb) == FINISHED:
@@ -209,6 +211,8 @@ def run_pass(tb: State) -> int:
             return code
         if control["pass_placed"] > 0 or views.rules(tb)["gang"] or len(views.pod_groups(tb)) > 0:
             control["queue"] = waiting_queue.drop_done(views.queue(tb), control["queue"])
+        if views.rules(tb)["as_kube"]:
+            backoff.end(tb, views.queue(tb), whole(control["queue"]))
         control["leaving"] = 0  # who looks for what is free now finds it, whatever failed before
         if views.rules(tb)["same_pass"] and in_force.by_metric(tb) and control["incoming"] > 0:
             waiting_queue.sort_entries(tb, views.incoming(tb), control["incoming"])

@@ -39,7 +39,7 @@ REBUILDS = 4
 def applies(tb: State, kind: int, q_j: float) -> bool:
     """Whether offers are bounds by the rules in force; O(1)."""
     rules, cls = views.rules(tb), views.kinds(tb)[kind]["cls"]
-    if len(views.contest(tb)) == 0 or not rules["shared"] or rules["tolerance"] > 0.0:
+    if len(views.contest(tb)) == 0 or not rules["shared"] or rules["tolerance"] > 0.0 or rules["as_kube"]:
         return False
     if (
         rules["score"] == OWN

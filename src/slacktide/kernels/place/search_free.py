@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from slacktide.kernels.builtin import OWN
-from slacktide.kernels.feasible import free_index, host_slots
+from slacktide.kernels.feasible import free_index, host_slots, room_to_come
 from slacktide.kernels.feasible.free_index import (
     NOWHERE,
     bound,
@@ -63,7 +63,9 @@ def free_in_group(tb: State, g: int, kind: int, host: int, score: int) -> int:
         if node >= width:
             control["operations"] += 1
             h = views.leaf_host(tb)[group["first"] + node - width]
-            if not host_slots.has_sibling(tb, h, views.kinds(tb)[kind]["job"]):
+            record = views.kinds(tb)[kind]
+            held = room_to_come.lacks(tb, h, whole(record["shape"]), whole(record["cls"]))
+            if not held and not host_slots.has_sibling(tb, h, record["job"]):
                 host, score, tie = h, limit, views.hosts(tb)[h]["tie"]
             continue
         control["bounds"] += 2
@@ -135,6 +137,8 @@ def find_free_one_by_one(tb: State, kind: int) -> int:
             continue
         checked += 1
         if not free_index.has_room(tb, h, shape) or host_slots.has_sibling(tb, h, job):
+            continue
+        if room_to_come.lacks(tb, whole(h), whole(shape), whole(views.kinds(tb)[kind]["cls"])):
             continue
         mine = comparing.allocation_score(tb, h, shape)
         if host < 0 or mine > score or (mine == score and views.hosts(tb)[h]["tie"] > views.hosts(tb)[host]["tie"]):

@@ -7,7 +7,15 @@ that nothing has changed.
 
 from __future__ import annotations
 
-from slacktide.kernels.feasible import affinity, disruption_budgets, free_index, host_slots, pod_groups, victim_order
+from slacktide.kernels.feasible import (
+    affinity,
+    disruption_budgets,
+    free_index,
+    host_slots,
+    pod_groups,
+    room_to_come,
+    victim_order,
+)
 from slacktide.kernels.feasible.free_index import NOWHERE
 from slacktide.kernels.place import ranking, search, victims
 from slacktide.kernels.place.evaluations import UNSHARED, shown_hopeless
@@ -62,6 +70,8 @@ def find_free(tb: State, kind: int) -> int:
             continue
         checked += 1
         if not free_index.has_room(tb, h, shape) or affinity.rules_at(tb, kind, h) != affinity.HOLD:
+            continue
+        if room_to_come.lacks(tb, whole(h), whole(shape), whole(views.kinds(tb)[kind]["cls"])):
             continue
         points = whole(0)
         if likings > 0:
@@ -157,6 +167,8 @@ def choose(tb: State, h: int, kind: int, q_j: float, now: float) -> int:
     if answer == affinity.FAIL_FOR_GOOD:
         return whole(-1)
     fits = free_index.has_room(tb, h, whole(record["shape"]))
+    if fits and room_to_come.lacks(tb, h, whole(record["shape"]), whole(record["cls"])):
+        return whole(-1)
     if fits and answer == affinity.HOLD:
         return whole(0)
     if search.can_still_wait(tb, kind, q_j):
@@ -258,6 +270,8 @@ def find_with_victims(tb: State, kind: int, q_j: float, how: int) -> int:
         number = choose_together(tb, h, kind, q_j, now) if how == TOGETHER else choose(tb, h, kind, q_j, now)
         if number < 0:
             continue
+        if number > 1 and victims.spares_before_it_compares(tb):
+            number = whole(reprieve(tb, h, kind, number))
         victims.preemption_cost(tb, h, number, now, views.shared_cost(tb)[UNSHARED, h])
         views.shared_wait(tb)[UNSHARED, h] = victims.longest_grace(tb, h, number)
         ranking.note_score(tb, UNSHARED, h, shape)

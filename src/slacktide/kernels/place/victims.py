@@ -12,6 +12,7 @@ from slacktide.kernels.feasible import (
     host_slots,
     leeway,
     pod_groups,
+    room_to_come,
     victim_order,
 )
 from slacktide.kernels.place import companions
@@ -119,6 +120,32 @@ def choose_by_priority(tb: State, h: int, cls: int, now: float) -> int:
     return -1
 
 
+@leaf
+def spares_before_it_compares(tb: State) -> bool:
+    """Whether hosts are compared by those victims only who need to go, as in kube-scheduler; O(1)."""
+    return views.rules(tb)["as_kube"] != 0 and views.rules(tb)["reprieve"] != 0
+
+
+@kernel
+def spare(tb: State, h: int, number: int) -> int:
+    """Of the ``number`` of victims just chosen on host ``h`` let those stay without whom there is room as well, the
+    last chosen asked first; how many go. Who goes in company does. O(victims^2)."""
+    v = number
+    while v > 0 and number > 1:
+        v -= 1
+        i = whole(views.taken(tb)[v])
+        slot = views.slots(tb)[h, i]
+        if pod_groups.in_company(tb, whole(slot["row"])):
+            continue
+        if not take_back(tb, slot):
+            release(tb, slot)
+            continue
+        number -= 1
+        for later in range(v, number):
+            views.taken(tb)[later] = views.taken(tb)[later + 1]
+    return number
+
+
 @kernel
 def choose(tb: State, h: int, shape: int, cls: int, q_j: float, now: float) -> int:
     """Victims that host ``h`` needs for this demand into ``taken``, and whoever must go with them from other hosts into
@@ -128,9 +155,10 @@ def choose(tb: State, h: int, shape: int, cls: int, q_j: float, now: float) -> i
         return -1
     views.control(tb)["operations"] += 1
     if free_index.has_room(tb, h, shape):
-        return 0
+        return -1 if room_to_come.lacks(tb, h, shape, cls) else 0
     if not in_force.by_metric(tb):
-        return choose_by_priority(tb, h, cls, now)
+        number = whole(choose_by_priority(tb, h, cls, now))
+        return spare(tb, h, number) if spares_before_it_compares(tb) else number
     if qos_driven.can_wait(tb, cls, q_j):
         return -1
     return choose_by_metric(tb, h, cls, q_j, now)
@@ -149,6 +177,8 @@ def feel(tb: State, slot: Records, at: int, now: float, out: Records) -> int:
         pieces.feel(tb, slot, q, now, out)
         return whole(1)
     if in_force.cost(tb) == FEWEST_VICTIMS:
+        if views.rules(tb)["as_kube"]:
+            priority.add_start(out, whole(theirs["level"]), slot["put_at"])
         priority.add_cost(out, theirs["level"])
         out[theirs["level"]] -= window_ledger.further_cost(slot)
         return whole(1)

@@ -136,7 +136,7 @@ def note_look(tb: State, cls: int) -> None:
 @leaf
 def later_victim_by_class(tb: State, a: Records, b: Records) -> bool:
     """Whether a comes after b in the order of victims, where no metric is asked for; O(1)."""
-    return priority.later_victim(a, b, views.classes(tb))
+    return priority.later_victim(a, b, views.classes(tb), views.rules(tb)["as_kube"])
 
 
 @leaf

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from slacktide.kernels.policies import in_force, pieces, qos_driven, triage
 from slacktide.kernels.qos import request_ledger, window_ledger
-from slacktide.kernels.queue import request_heap
+from slacktide.kernels.queue import backoff, request_heap
 from slacktide.kernels.runtime.compiling import kernel, leaf, whole
 from slacktide.kernels.tables import views
 from slacktide.kernels.tables.schema import GONE, OPEN, RECORD_EVENTS, Records, State
@@ -31,6 +31,7 @@ def enqueue(tb: State, row: int, now: float) -> None:
     entry["kind"] = instance["kind"]
     entry["done"] = OPEN
     entry["told"] = 0
+    entry["first"], entry["second"] = 0.0, 0.0
     entry["request"] = request_ledger.decider_of(tb, row)
     if pieces.decide(tb) and not in_force.ever_by_metric(tb):
         pieces.place_entry(tb, entry, 0.0)
@@ -106,6 +107,10 @@ def merge_incoming(tb: State) -> None:
     control = views.control(tb)
     count, new = control["queue"], control["incoming"]
     sort_entries(tb, views.incoming(tb), new)
+    if views.rules(tb)["as_kube"]:
+        backoff.number_new(tb, views.incoming(tb), whole(new))
+        backoff.weigh(tb, views.queue(tb), whole(count))
+        sort_entries(tb, views.queue(tb), count)
     control["queue"] = count + new
     control["incoming"] = 0
     at = count + new - 1

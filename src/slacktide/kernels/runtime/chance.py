@@ -6,7 +6,7 @@ import numpy as np
 
 from slacktide.kernels.runtime.compiling import kernel, whole
 
-STARTUP, VICTIM_TIE, HOST_TIE, SEARCH_START, GRACE = 1, 2, 3, 4, 5
+STARTUP, VICTIM_TIE, HOST_TIE, SEARCH_START, GRACE, RETURN = 1, 2, 3, 4, 5, 6
 
 
 @kernel

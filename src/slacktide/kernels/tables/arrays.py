@@ -203,6 +203,7 @@ ARRAYS: dict[str, Array] = {
     "hot": Array(F8, ("drawn",), "s", "start-up delays to draw from"),
     "cold": Array(F8, ("drawn",), "s", "start-up delays to draw from"),
     "grace_shares": Array(F8, ("shares drawn",), "share", "of grace periods that are taken, to draw from", SIMULATION),
+    "batch_returns": Array(F8, ("returns drawn",), "s", "until a batch instance comes again, to draw from", SIMULATION),
     "happenings": Array(log.HOST_EVENT, ("host events",), "record", "in order of time"),
     "spells": Array(log.SPELL, ("spells",), "record", "of unreadiness, by time", SIMULATION),
     "startups_before": Array(F8, (N,), "s", "of the incarnation, before its last spell", SIMULATION),

@@ -153,7 +153,8 @@ ENTRY = np.dtype(
         *(("key", "f8"), ("admitted", "f8"), ("row", "i8"), ("kind", "i8"), ("done", "i8"), ("request", "i8")),
         ("told", "i8"),  # whether an event says that it waits in vain
         ("tier", "i8"),  # of the present pass, where one below its margin may be before it
-        *(("first", "f8"), ("second", "f8")),  # where it stands, by a user's own order of the queue
+        *(("first", "f8"), ("second", "f8")),  # where it stands, by a user's own order of the queue, or by backoff
+        *(("tries", "i8"), ("again", "f8")),  # turns in vain, and the second at which it is done backing off
     ],
     align=True,
 )
@@ -313,6 +314,7 @@ RULES = np.dtype(
         ("priority_cost", "i8"),  # while deciding by priority
         ("scope", "i8"),
         ("queue_limit", "i8"),
+        ("as_kube", "i8"),  # the order of equals is kube-scheduler's (``policy.equals``)
         ("accounting", "i8"),
         ("lost", "i8"),
         ("shared", "i8"),
@@ -401,6 +403,9 @@ CONTROL = np.dtype(
         ("told_operations", "i8"),  # that a live cluster was told so far
         ("queue", "i8"),
         ("incoming", "i8"),
+        ("numbers", "i8"),  # turns in vain, and arrivals, counted as they are (:mod:`..queue.backoff`)
+        ("left_before", "i8"),  # how often somebody had left a host as the present pass began
+        ("all_tried", "i8"),  # whether that was more often than before the pass before
         ("order", "i8"),
         ("at", "i8"),  # where in the queue order the pass stands
         ("phase", "i8"),  # of the pass: 0 not begun, 1 the queue, 2 its victims
