@@ -180,7 +180,7 @@ def slacktide(plane: ControlPlane, out: Path, slo: float) -> Iterator[None]:
     """slacktide beside kube-scheduler, for pods that name it."""
     plane.install()
     for rank, name in enumerate(PRIORITIES, 1):
-        plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(name, slo, rank))
+        plane.api.post("/apis/slacktide.io/v1beta1/serviceclasses", service_class(name, slo, rank, "aggregated"))
     account = plane.service_account_kubeconfig("slacktide-system", "slacktide")
     by_priority = ",".join(f"{name}={name}" for name in PRIORITIES)
     words = [f"kube.priority_classes={by_priority}", "kube.all_nodes=true", "kube.listen=none",

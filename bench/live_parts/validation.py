@@ -41,12 +41,12 @@ def delays(count: int, seed: int, factor: float, median: float, sigma: float) ->
     return np.random.default_rng([seed, 1]).lognormal(np.log(median), sigma, count) / factor
 
 
-def service_class(name: str, slo: float, rank: int) -> dict[str, Any]:
+def service_class(name: str, slo: float, rank: int, approach: str = "independent") -> dict[str, Any]:
     return {
         "apiVersion": "slacktide.io/v1beta1",
         "kind": "ServiceClass",
         "metadata": {"name": name},
-        "spec": {"slo": slo, "rank": rank, "namespaces": ["*"]},
+        "spec": {"slo": slo, "rank": rank, "approach": approach, "namespaces": ["*"]},
     }
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from slacktide.errors import InputError
-from slacktide.model import INDEPENDENT, ServiceClass
+from slacktide.model import AGGREGATED, ServiceClass
 from slacktide.pasts import audit, outcome, promises
 from slacktide.verdict import cluster_past, judging, page
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, simulated, smallest
@@ -119,7 +119,7 @@ def test_the_next_pod_of_a_job_does_not_wait_before_it_is_there(folder: Path) ->
     assert max(waits[0]) - max(waits[1]) == pytest.approx(80.0)
 
 
-def test_slacktide_promises_to_each_pod_as_its_classes_do_and_the_mean_is_judged(tmp_path: Path) -> None:
+def test_what_all_pods_of_a_workload_got_together_is_promised_and_judged(tmp_path: Path) -> None:
     """Of two pods one has a place from second 10 on."""
     log = Log()
     log.creates(0.0, node("a", created=0.0))
@@ -136,7 +136,7 @@ def test_slacktide_promises_to_each_pod_as_its_classes_do_and_the_mean_is_judged
     promises.write(promises.propose(made.workloads), tmp_path / "past")
     past = cluster_past.read(tmp_path / "past")
     assert past.workload.requests is not None
-    assert past.workload.requests.approach.tolist() == [INDEPENDENT]
+    assert past.workload.requests.approach.tolist() == [AGGREGATED]
     for scheduler in (KUBERNETES, SLACKTIDE):
         assert simulated(past, scheduler).delivered[1] == pytest.approx(0.5, abs=0.001), scheduler
     assert made.workloads[0].delivered["always"] == pytest.approx(0.5, abs=0.001)

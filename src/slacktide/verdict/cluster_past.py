@@ -15,7 +15,7 @@ from slacktide.config import Config
 from slacktide.errors import InputError, Problem
 from slacktide.inputs import read_hosts, read_workload
 from slacktide.inputs.columns.occasions import parse_amounts
-from slacktide.model import AGGREGATED, INDEPENDENT, Hosts, ServiceClass, Workload
+from slacktide.model import Hosts, ServiceClass, Workload
 from slacktide.pasts import promises as promising
 from slacktide.pasts.outcome import FORMAT, PAST, PODS, PROMISED, WorkloadLine, read_workloads
 from slacktide.settings import load_live
@@ -69,7 +69,7 @@ def read(folder: Path, promises: promising.Promises | None = None) -> ClusterPas
     lines = {one.request: one for one in read_workloads(folder)}
     promises = promises or promising.read(folder / promising.FILE)
     config = load_live(folder / SETTINGS)
-    workload = _as_classes_promise(read_workload(folder / WORKLOAD, classes=(PROMISED,)))
+    workload = read_workload(folder / WORKLOAD, classes=(PROMISED,))
     hosts = read_hosts(folder / HOSTS)
     promised = {number: found for number, one in lines.items() if (found := promises.of(one)) is not None}
     past = ClusterPast(
@@ -81,16 +81,6 @@ def read(folder: Path, promises: promising.Promises | None = None) -> ClusterPas
             Problem(str(folder / promising.FILE), 0, "workloads", "", "rules that fit at least one workload")
         ])  # fmt: skip
     return past
-
-
-def _as_classes_promise(workload: Workload) -> Workload:
-    """The workload as the classes that ``slacktide past classes`` prints promise it: to each instance of a service, of
-    which a live scheduler then has the ledger, and to a Job as a whole."""
-    requests = workload.requests
-    if requests is None:
-        return workload
-    approach = np.where(requests.batch, AGGREGATED, INDEPENDENT).astype(requests.approach.dtype)
-    return replace(workload, requests=replace(requests, approach=approach))
 
 
 def _about(folder: Path) -> dict[str, Any]:

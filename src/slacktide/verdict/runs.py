@@ -19,7 +19,6 @@ from slacktide.experiment.planning import bracket, next_sizes
 from slacktide.kernels.runtime import chance
 from slacktide.metrics.summary import achieved
 from slacktide.model import ServiceClass
-from slacktide.qos.availability import TIMES, availability
 from slacktide.sim import EVENT_KINDS, RunResult, run
 from slacktide.sim.startup import batch_returns
 from slacktide.verdict.cluster_past import ClusterPast, by_priority, sized, with_classes, write_events
@@ -86,7 +85,7 @@ def _config(past: ClusterPast, scheduler: str, seed: int) -> Config:
 def _outcome(past: ClusterPast, config: Config, result: RunResult, nodes: int) -> Outcome:
     requests, found = past.workload.requests, result.requests
     numbers = (past.workload.ids if requests is None else requests.ids)[found["row"]]
-    shares = _shares(past, config, result)
+    shares = achieved(found, config.qos.startup)
     waits, unplaced = _waits(past, config, result)
     return Outcome(
         dict(zip(numbers.tolist(), shares.tolist(), strict=True)),
@@ -95,18 +94,6 @@ def _outcome(past: ClusterPast, config: Config, result: RunResult, nodes: int) -
         unplaced,
         nodes,
     )
-
-
-def _shares(past: ClusterPast, config: Config, result: RunResult) -> NDArray[np.float64]:
-    """What each request of the result got: the seconds of all its instances together, as those of the past were
-    counted, whatever the approach by which slacktide decided."""
-    of, lives, found = past.workload.request, result.instances, result.requests
-    if of is None or lives is None:
-        return achieved(found, config.qos.startup)
-    owner = of[lives["row"]]
-    most = int(max(found["row"].max(initial=0), owner.max(initial=0))) + 1
-    times = [np.bincount(owner, lives[name], most).astype(np.float64)[found["row"]] for name in TIMES]
-    return availability(config.qos.startup, *times)
 
 
 def _away(past: ClusterPast, config: Config) -> Callable[[int, int], float]:
