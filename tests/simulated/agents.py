@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from contextvars import Context
+from functools import cache
 
 from simulated.api_model import ApiModel
 from simulated.chance import Chance
@@ -110,10 +111,12 @@ def amounts(pod: Json) -> tuple[int, int]:
     return cpu, memory
 
 
+@cache
 def millicores(text: str) -> int:
     return int(text[:-1]) if text.endswith("m") else int(text) * 1000
 
 
+@cache
 def octets(text: str) -> int:
     for unit, size in (("Ki", 2**10), ("Mi", 2**20), ("Gi", 2**30)):
         if text.endswith(unit):
