@@ -198,6 +198,7 @@ MUTANTS = (
         "kube/feed/feed.py",
         "            if pod.key:\n                return  # it was held",
         "            if not pod:\n                return  # it was held",
+        first=180,
     ),
     Mutant(
         "a ledger is written once a minute",
