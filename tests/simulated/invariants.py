@@ -45,6 +45,8 @@ class Invariants:
         self._decided: set[tuple[str, str]] = set()
         """Pods and the nodes that a leader chose for them: a later one may carry that out."""
         self._victims: set[str] = set()
+        self._beyond: set[str] = set()
+        """Of whom it was found that there is no room for what they wait for."""
         self._deciders: dict[str, Replica] = {}
         """Who has decided, by the name of its process."""
         self._delivered: dict[str, tuple[float, float]] = {}
@@ -80,6 +82,7 @@ class Invariants:
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != actor.name:
             self.finding(f"{actor.name} sends {request.method} {request.path} while {holder or 'nobody'} has the lease")
+        self._keeps_what_there_is(actor)
         if target.sub == "eviction":
             self._is_for_a_place(actor, target)
         if target.sub in ("binding", "eviction"):
@@ -94,6 +97,20 @@ class Invariants:
         uid = pod["metadata"]["uid"]
         if uid in self._victims and not any(victim.uid == uid for one in kept for victim in one.victims):
             self.finding(f"{actor.name} evicts {target.name} ({uid}) for a place that nobody waits for any more")
+
+    def _keeps_what_there_is(self, actor: Actor) -> None:
+        """A leader keeps a place only where by its own books there is room for all who are there and to come. It has
+        not freed the room of a former leader's victims."""
+        decider = self._deciders.get(actor.name)
+        if decider is None or decider.scheduler is None or decider.scheduler.session is None:
+            return
+        engine, reservations = decider.scheduler.session.engine, decider.scheduler.session.actor.reservations
+        inherited = {one.decision.host for one in reservations.nominations.values() if not reservations.are_going(one)}
+        for uid, one in reservations.nominations.items():
+            room = {} if one.decision.host in inherited else engine.room(one.decision.host)
+            if min(room.values(), default=0) < 0 and uid not in self._beyond:
+                self._beyond.add(uid)
+                self.finding(f"{actor.name} keeps a place for {uid} on {one.decision.host}, where it counts {room} free")
 
     def arrives(self, actor: Actor, request: Request, answer: Answer) -> None:
         """A request was carried out."""

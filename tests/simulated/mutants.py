@@ -127,7 +127,7 @@ MUTANTS = (
         PLACES,
         "if node.going and not _has_room(",
         "if False and not _has_room(",
-        first=26,
+        first=40,
     ),
     Mutant(
         "where a victim stays, who lived on its room gives way",
