@@ -110,7 +110,9 @@ class Invariants:
             room = {} if one.decision.host in inherited else engine.room(one.decision.host)
             if min(room.values(), default=0) < 0 and uid not in self._beyond:
                 self._beyond.add(uid)
-                self.finding(f"{actor.name} keeps a place for {uid} on {one.decision.host}, where it counts {room} free")
+                self.finding(
+                    f"{actor.name} keeps a place for {uid} on {one.decision.host}, where it counts {room} free"
+                )
 
     def arrives(self, actor: Actor, request: Request, answer: Answer) -> None:
         """A request was carried out."""
