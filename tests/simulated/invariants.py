@@ -45,6 +45,8 @@ class Invariants:
         self._decided: set[tuple[str, str]] = set()
         """Pods and the nodes that a leader chose for them: a later one may carry that out."""
         self._victims: set[str] = set()
+        self._bound_to: dict[str, str] = {}
+        """By pods' UIDs those of the nodes that they were bound to; empty where that was gone."""
         self._beyond: set[str] = set()
         """Of whom it was found that there is no room for what they wait for."""
         self._deciders: dict[str, Replica] = {}
@@ -146,7 +148,10 @@ class Invariants:
                 self.finding(f"{change.key[1]} is bound to {was}, and then to {node}")
             if change.type != "DELETED":
                 self._has_room(change.key[1], node)
-        if change.type != "DELETED" and body["status"].get("reason") == "OutOfcpu" and not is_over(before):
+                self._bound_to[body["metadata"]["uid"]] = self._uid_of(node)
+        is_rejected = body["status"].get("reason") == "OutOfcpu" and not is_over(before)
+        # A smaller machine of the name may have joined since.
+        if change.type != "DELETED" and is_rejected and self._bound_to[body["metadata"]["uid"]] == self._uid_of(node):
             self.finding(f"{change.key[1]} was rejected by {node}: no room")
         evicted = _evicted(body)
         if evicted and not _evicted(before):
@@ -162,6 +167,10 @@ class Invariants:
         if before > good + BLIND_SECONDS and at >= told:
             self.finding(f"the ledger {change.key[1]} falls from {before:.1f} good seconds to {good:.1f}")
         self._delivered[uid] = at, good
+
+    def _uid_of(self, node: str) -> str:
+        found = self.store.get("nodes", "", node)
+        return "" if found is None else str(found["metadata"]["uid"])
 
     def _has_room(self, name: str, node: str) -> None:
         found = self.store.get("nodes", "", node)

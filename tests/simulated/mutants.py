@@ -134,7 +134,7 @@ MUTANTS = (
         PLACES,
         "            if all(room.get(name, 0) >= 0 for name, amount in demand if amount):\n                return\n",
         "            if room is not None:\n                return\n",
-        first=20,
+        first=3049,
     ),
     Mutant(
         "a place is free at once where there is room only",
