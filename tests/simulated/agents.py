@@ -126,10 +126,12 @@ def quantity(text: str) -> Decimal:
     return Decimal(text.removesuffix(unit)) * Decimal(UNITS.get(unit, "1"))
 
 
+@lru_cache(4096)
 def millicores(text: str) -> int:
     return ceil(quantity(text) * 1000)
 
 
+@lru_cache(4096)
 def octets(text: str) -> int:
     return ceil(quantity(text))
 

@@ -26,7 +26,7 @@ class Chance:
         return probability > 0.0 and self.of(subject).random() < probability
 
     def between(self, subject: str, low: float, high: float) -> float:
-        return self.of(subject).uniform(low, high)
+        return low + (high - low) * self.of(subject).random()
 
     def one_of(self, subject: str, choices: Sequence[T]) -> T:
         return self.of(subject).choice(choices)

@@ -9,12 +9,16 @@ from contextvars import Context
 from functools import partial
 
 from simulated.replica import Replica
-from simulated.world import NODE_STRIKES, STRIKES, Part, World
+from simulated.world import NODE_STRIKES, OVERLOADS, STRIKES, Part, World
 
 LONG_CUT, LONG_FREEZE = 60.0, 40.0
 OVERLOADED, LONG_OVERLOAD = 0.5, 20.0
+BUSY, OVERLOADING = 0.15, 0.1
+"""In so many stories the API server has no time just after so many decisions: what is decided is carried out late."""
 STRIKING, MOMENT = 0.05, 0.06
 NODE_STRIKING, NODE_MOMENT = 0.02, 2.0
+STRUCK_FOR_GOOD = 0.5
+"""So many nodes that are struck are deleted, too: another one joins."""
 
 
 class Incidents:
@@ -31,6 +35,7 @@ class Incidents:
         )  # fmt: skip
         self._nodes = 0
         self._subject = ""
+        self._is_busy = self._chance.happens("busy", BUSY)
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -75,12 +80,15 @@ class Incidents:
             act = self._chance.one_of("strikes", acts)
             wait = MOMENT * self._chance.between("strikes", 0.0, 1.0) ** 2  # most is sent at once
             self._world.loop.call_later(wait, self._as, "strikes", act, context=Context())
+        if self._is_busy and self._world.has(OVERLOADS) and self._chance.happens("overloads", OVERLOADING):
+            self._world.loop.call_soon(self._as, "overloads", self.overload, context=Context())
 
     def strike_node(self, name: str) -> None:
         """Somebody was evicted from a node: now and then it fails before that one has gone."""
         if self._world.has(NODE_STRIKES) and self._chance.happens("node strikes", NODE_STRIKING):
             wait = self._chance.between("node strikes", 0.0, NODE_MOMENT)
-            self._world.loop.call_later(wait, self._as, "node strikes", partial(self._fail, name), context=Context())
+            act = self._lose if self._chance.happens("nodes struck for good", STRUCK_FOR_GOOD) else self._fail
+            self._world.loop.call_later(wait, self._as, "node strikes", partial(act, name), context=Context())
 
     def kill(self) -> None:
         self._one().kill()
@@ -190,6 +198,10 @@ class Incidents:
         """It is deleted; another machine of its name joins, or one of another name."""
         name = self._node()
         if name is not None:
+            self._lose(name)
+
+    def _lose(self, name: str) -> None:
+        if len(self._up()) > 1 and name in self._up():
             self._world.kubelets.lose(name)
             self._nodes += 1
             other = name if self._chance.happens(self._subject, 0.5) else f"spare-{self._nodes}"

@@ -45,6 +45,10 @@ class Invariants:
         self._decided: set[tuple[str, str]] = set()
         """Pods and the nodes that a leader chose for them: a later one may carry that out."""
         self._victims: set[str] = set()
+        self._bound_to: dict[str, str] = {}
+        """By pods' UIDs those of the nodes that they were bound to; empty where that was gone."""
+        self._beyond: set[str] = set()
+        """Of whom it was found that there is no room for what they wait for."""
         self._deciders: dict[str, Replica] = {}
         """Who has decided, by the name of its process."""
         self._delivered: dict[str, tuple[float, float]] = {}
@@ -80,6 +84,7 @@ class Invariants:
         holder = lease["spec"].get("holderIdentity") if lease else None
         if holder != actor.name:
             self.finding(f"{actor.name} sends {request.method} {request.path} while {holder or 'nobody'} has the lease")
+        self._keeps_what_there_is(actor)
         if target.sub == "eviction":
             self._is_for_a_place(actor, target)
         if target.sub in ("binding", "eviction"):
@@ -94,6 +99,22 @@ class Invariants:
         uid = pod["metadata"]["uid"]
         if uid in self._victims and not any(victim.uid == uid for one in kept for victim in one.victims):
             self.finding(f"{actor.name} evicts {target.name} ({uid}) for a place that nobody waits for any more")
+
+    def _keeps_what_there_is(self, actor: Actor) -> None:
+        """A leader keeps a place only where by its own books there is room for all who are there and to come. It has
+        not freed the room of a former leader's victims."""
+        decider = self._deciders.get(actor.name)
+        if decider is None or decider.scheduler is None or decider.scheduler.session is None:
+            return
+        engine, reservations = decider.scheduler.session.engine, decider.scheduler.session.actor.reservations
+        inherited = {one.decision.host for one in reservations.nominations.values() if not reservations.are_going(one)}
+        for uid, one in reservations.nominations.items():
+            room = {} if one.decision.host in inherited else engine.room(one.decision.host)
+            if min(room.values(), default=0) < 0 and uid not in self._beyond:
+                self._beyond.add(uid)
+                self.finding(
+                    f"{actor.name} keeps a place for {uid} on {one.decision.host}, where it counts {room} free"
+                )
 
     def arrives(self, actor: Actor, request: Request, answer: Answer) -> None:
         """A request was carried out."""
@@ -127,7 +148,10 @@ class Invariants:
                 self.finding(f"{change.key[1]} is bound to {was}, and then to {node}")
             if change.type != "DELETED":
                 self._has_room(change.key[1], node)
-        if change.type != "DELETED" and body["status"].get("reason") == "OutOfcpu" and not is_over(before):
+                self._bound_to[body["metadata"]["uid"]] = self._uid_of(node)
+        is_rejected = body["status"].get("reason") == "OutOfcpu" and not is_over(before)
+        # A smaller machine of the name may have joined since.
+        if change.type != "DELETED" and is_rejected and self._bound_to[body["metadata"]["uid"]] == self._uid_of(node):
             self.finding(f"{change.key[1]} was rejected by {node}: no room")
         evicted = _evicted(body)
         if evicted and not _evicted(before):
@@ -143,6 +167,10 @@ class Invariants:
         if before > good + BLIND_SECONDS and at >= told:
             self.finding(f"the ledger {change.key[1]} falls from {before:.1f} good seconds to {good:.1f}")
         self._delivered[uid] = at, good
+
+    def _uid_of(self, node: str) -> str:
+        found = self.store.get("nodes", "", node)
+        return "" if found is None else str(found["metadata"]["uid"])
 
     def _has_room(self, name: str, node: str) -> None:
         found = self.store.get("nodes", "", node)

@@ -44,16 +44,15 @@ def acting() -> Actor:
 
 
 class Turn(asyncio.TimerHandle):
-    """What is to be called, and when. Without what asyncio notes for people who debug: a story has some 50 turns for
-    each of its seconds."""
+    """What is to be called, without what asyncio notes for people who debug: a story has some 50 turns for each of its
+    seconds."""
 
     __slots__ = ()
 
-    def __init__(self, when: float, call: Any, args: tuple[Any, ...], loop: WorldLoop, context: Context | None) -> None:
-        self._when, self._callback, self._args, self._loop = when, call, args, loop
+    def __init__(self, call: Any, args: tuple[Any, ...], context: Context | None) -> None:
+        self._callback, self._args = call, args
         self._context = copy_context() if context is None else context
-        self._cancelled = self._scheduled = False
-        self._repr = self._source_traceback = None
+        self._cancelled = False
 
     def cancel(self) -> None:
         self._cancelled = True
@@ -86,7 +85,7 @@ class WorldLoop(asyncio.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> Turn:
-        turn = Turn(when, callback, args, self, context)
+        turn = Turn(callback, args, context)
         self._made += 1
         heapq.heappush(self._appointments, (when, self._made, turn))
         return turn
@@ -97,7 +96,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         return self.call_at(self._now + delay, callback, *args, context=context)
 
     def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> Turn:
-        turn = Turn(self._now, callback, args, self, context)
+        turn = Turn(callback, args, context)
         self._turns.append(turn)
         return turn
 
@@ -119,7 +118,7 @@ class WorldLoop(asyncio.BaseEventLoop):
             except (SystemExit, KeyboardInterrupt):
                 raise
             except BaseException as error:
-                self.call_exception_handler({"message": f"in {turn}", "exception": error, "handle": turn})
+                self.call_exception_handler({"message": f"in {turn._callback}", "exception": error})
 
     def _jump(self) -> None:
         appointments, turns = self._appointments, self._turns

@@ -127,14 +127,14 @@ MUTANTS = (
         PLACES,
         "if node.going and not _has_room(",
         "if False and not _has_room(",
-        first=26,
+        first=40,
     ),
     Mutant(
         "where a victim stays, who lived on its room gives way",
         PLACES,
         "            if all(room.get(name, 0) >= 0 for name, amount in demand if amount):\n                return\n",
         "            if room is not None:\n                return\n",
-        first=20,
+        first=3049,
     ),
     Mutant(
         "a place is free at once where there is room only",
@@ -198,6 +198,7 @@ MUTANTS = (
         "kube/feed/feed.py",
         "            if pod.key:\n                return  # it was held",
         "            if not pod:\n                return  # it was held",
+        first=180,
     ),
     Mutant(
         "a ledger is written once a minute",

@@ -64,6 +64,7 @@ class Wire:
         self.leaving: Callable[[Actor, Request], None] = lambda *_: None
         self.arrived: Callable[[Actor, Request, Answer], None] = lambda *_: None
         self.requests = 0
+        self._delays, self._fates = f"delay of {actor.name}", f"fate of {actor.name}"
 
     def cut_off(self) -> None:
         """From now on nothing comes through, either way."""
@@ -77,46 +78,44 @@ class Wire:
 
     def delay(self) -> float:
         """Seconds for one way."""
-        subject = f"delay of {self.actor.name}"
-        if self.chance.happens(subject, self.weather.slow):
-            return self.chance.between(subject, 0.1, LATEST)
-        return self.chance.between(subject, *USUAL)
+        if self.chance.happens(self._delays, self.weather.slow):
+            return self.chance.between(self._delays, 0.1, LATEST)
+        return self.chance.between(self._delays, *USUAL)
 
     async def exchange(self, request: Request) -> Answer:
         """Send a request; its answer. Raises ``ConnectionResetError``; waits for ever where nothing comes through."""
         self.leaving(self.actor, request)
         self.requests += 1
-        subject = f"fate of {self.actor.name}"
+        loop = asyncio.get_running_loop()
+        heard: asyncio.Future[Answer] = loop.create_future()
         if self.cut.is_set() or (self.leaseless and "/leases" in request.path):
-            await asyncio.Event().wait()
-        await_answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
-        loop, context = asyncio.get_running_loop(), Context()
-        if self.chance.happens(subject, self.weather.lost):
-            await asyncio.sleep(self.delay())
-            raise ConnectionResetError("the connection was reset")
-        is_heard = not self.chance.happens(subject, self.weather.unanswered)
+            pass
+        elif self.chance.happens(self._fates, self.weather.lost):
+            loop.call_later(self.delay(), _break, heard)
+        else:
+            is_answered = not self.chance.happens(self._fates, self.weather.unanswered)
+            loop.call_later(min(self.delay(), LATEST), self._arrive, request, heard, is_answered, context=Context())
+        return await heard
 
-        def arrive() -> None:
-            if self.cut.is_set():
-                return  # it never came through
-            answer = self._fate(request)
-            self.arrived(self.actor, request, answer)
-            loop.call_later(answer.wait + self.delay(), return_, answer, context=context)
+    def _arrive(self, request: Request, heard: asyncio.Future[Answer], is_answered: bool) -> None:
+        if self.cut.is_set():
+            return  # it never came through
+        answer = self._fate(request)
+        self.arrived(self.actor, request, answer)
+        wait = answer.wait + self.delay()
+        asyncio.get_running_loop().call_later(wait, self._return, answer, heard, is_answered, context=Context())
 
-        def return_(answer: Answer) -> None:
-            if await_answer.done() or self.cut.is_set():
-                return
-            if is_heard:
-                await_answer.set_result(answer)
-            else:
-                await_answer.set_exception(ConnectionResetError("the connection was reset"))
-
-        loop.call_later(min(self.delay(), LATEST), arrive, context=context)
-        return await await_answer
+    def _return(self, answer: Answer, heard: asyncio.Future[Answer], is_answered: bool) -> None:
+        if self.cut.is_set():
+            return
+        if not is_answered:
+            _break(heard)
+        elif not heard.done():
+            heard.set_result(answer)
 
     def _fate(self, request: Request) -> Answer:
         """What the API server does with a request that has arrived."""
-        subject = f"fate of {self.actor.name}"
+        subject = self._fates
         if "/leases" not in request.path and self.chance.happens(subject, self.weather.overloaded):
             return refusal(429, "too many requests, please try again later")
         if self.chance.happens(subject, self.weather.busy):
@@ -129,6 +128,11 @@ class Wire:
             if not is_creation:
                 return refusal(409, "the object has been modified; please apply your changes to the latest version")
         return self.api.answer(request)
+
+
+def _break(heard: asyncio.Future[Answer]) -> None:
+    if not heard.done():
+        heard.set_exception(ConnectionResetError("the connection was reset"))
 
 
 def refusal(code: int, message: str) -> Answer:

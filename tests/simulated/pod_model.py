@@ -18,7 +18,7 @@ OVER = ("Succeeded", "Failed")
 
 def timestamp(seconds: float) -> str:
     """As the API server writes them, in whole seconds."""
-    return datetime.fromtimestamp(int(seconds), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(int(seconds), UTC).isoformat().replace("+00:00", "Z")
 
 
 def seconds_of(text: str) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Self
 from urllib.parse import parse_qsl
 
@@ -64,24 +65,22 @@ class Stream:
     async def __aexit__(self, *_: object) -> None:
         self._watch.close()
 
-    async def iter_any(self) -> AsyncIterator[bytes]:
-        while True:
-            try:
-                found = self._watch.told.get_nowait()
-            except asyncio.QueueEmpty:
-                found = await self._next()
-            if found is None:
-                return
-            if isinstance(found, Exception):
-                raise aiohttp.ClientOSError(str(found))
-            yield found
+    def iter_any(self) -> Self:
+        return self
 
-    async def _next(self) -> bytes | Exception | None:
-        try:
-            async with asyncio.timeout(self._silence):
-                return await self._watch.told.get()
-        except TimeoutError:
-            raise aiohttp.SocketTimeoutError("no byte came") from None
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        """No generator: one of those that is collected has a turn, and when it is collected no seed decides."""
+        if not self._watch.told:
+            await self._watch.more(self._silence)
+        found = self._watch.told.popleft()
+        if found is None:
+            raise StopAsyncIteration
+        if isinstance(found, Exception):
+            raise found
+        return found
 
 
 class NoStream(Response):
@@ -98,6 +97,7 @@ class Session:
 
     def __init__(self, wire: Wire, store: Store, chance: Chance, agent: str) -> None:
         self._wire, self._store, self._chance, self._agent = wire, store, chance, agent
+        self._subject = f"connections of {wire.actor.name}"
         self.watches: list[Watch] = []
 
     async def close(self) -> None:
@@ -118,7 +118,8 @@ class Session:
                     body = written.body
                 elif data is not None:
                     body = data if isinstance(data, bytes) else data.read()
-                sent = Request(method, url.raw_path, _query(url), body, headers["Content-Type"], self._agent)
+                query = _query(url.raw_query_string)
+                sent = Request(method, url.raw_path, query, body, headers["Content-Type"], self._agent)
                 return Response(await self._wire.exchange(sent))
         except ConnectionResetError as error:
             raise aiohttp.ClientOSError(str(error)) from None
@@ -128,17 +129,16 @@ class Session:
             raise
 
     async def _connected(self) -> None:
-        subject = f"connections of {self._wire.actor.name}"
         slow = LEASELESS_SLOW if self._wire.leaseless else self._wire.weather.slow / 3
-        is_slow = self._chance.happens(subject, slow)
-        await asyncio.sleep(self._chance.between(subject, *(SLOWLY_CONNECTING if is_slow else CONNECTING)))
+        is_slow = self._chance.happens(self._subject, slow)
+        await asyncio.sleep(self._chance.between(self._subject, *(SLOWLY_CONNECTING if is_slow else CONNECTING)))
 
     async def get(self, url: URL, *, headers: dict[str, str], **_: Any) -> Any:
         """Begin a watch."""
         timeout: aiohttp.ClientTimeout = _["timeout"]
         if self._wire.dead:
             raise aiohttp.ClientConnectionError("the process is dead")
-        query = _query(url)
+        query = _query(url.raw_query_string)
         target = target_of(url.raw_path)
         asked = Request("GET", url.raw_path, {"watch": "true", "limit": "1"}, b"", headers["Content-Type"])
         try:
@@ -154,8 +154,9 @@ class Session:
         return Stream(watch, timeout.sock_read)
 
 
-def _query(url: URL) -> dict[str, str]:
-    return dict(parse_qsl(url.raw_query_string, keep_blank_values=True)) if url.raw_query_string else {}
+@lru_cache(1024)
+def _query(text: str) -> Mapping[str, str]:
+    return dict(parse_qsl(text, keep_blank_values=True))
 
 
 class SimulatedConnection(Connection):

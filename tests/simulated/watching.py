@@ -7,6 +7,8 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from contextvars import Context
 
+import aiohttp
+
 from simulated.chance import Chance
 from simulated.network import Wire
 from simulated.resources import Refused, Resource, encode
@@ -28,7 +30,9 @@ class Watch:
         self._store, self._wire, self._chance = store, wire, chance
         self._followers = store.watching[resource.plural]
         self._subject = f"watch of {resource.plural} by {wire.actor.name}"
-        self.told: asyncio.Queue[bytes | Exception | None] = asyncio.Queue()
+        self.told: deque[bytes | Exception | None] = deque()
+        self._wanted: asyncio.Future[None] | None = None
+        """Done when somebody waits for what is told, and there is something."""
         self._loop = asyncio.get_running_loop()
         self._latest = self._loop.time()
         self.silent_until = 0.0
@@ -43,6 +47,22 @@ class Watch:
         self._later(float(query.get("timeoutSeconds", "1800")), self.end)
         if self.bookmarks:
             self._later(chance.between(self._subject, 0.9, 1.0) * BOOKMARK_SECONDS, self._bookmark)
+
+    async def more(self, silence: float | None) -> None:
+        """Wait until something is told. Raises ``aiohttp.SocketTimeoutError`` after so long a silence."""
+        self._wanted = wanted = self._loop.create_future()
+        late = None if silence is None else self._loop.call_later(silence, _give_up, wanted)
+        try:
+            await wanted
+        finally:
+            self._wanted = None
+            if late is not None:
+                late.cancel()
+
+    def _tell(self, line: bytes | Exception | None) -> None:
+        self.told.append(line)
+        if self._wanted is not None and not self._wanted.done():
+            self._wanted.set_result(None)
 
     def begin(self) -> None:
         """Tell what happened since, or that it is not known any more."""
@@ -97,7 +117,7 @@ class Watch:
         """The connection is reset."""
         if not self.over:
             self._stop()
-            self._send(ConnectionResetError("the connection was reset"))
+            self._send(aiohttp.ClientOSError("the connection was reset"))
 
     def fall_silent(self) -> None:
         """Nothing comes for a while, or until the end."""
@@ -119,14 +139,19 @@ class Watch:
         if self._wire.cut.is_set():
             self._backlog.append(line)
         else:
-            self.told.put_nowait(line)
+            self._tell(line)
 
     def mended(self, seconds: float) -> None:
         """The network is whole again, after so long."""
         backlog, self._backlog = self._backlog, []
         if seconds >= KEEPALIVE_SECONDS:
             self._stop()
-            self.told.put_nowait(ConnectionResetError("keepalive timeout"))
+            self._tell(aiohttp.ClientOSError("keepalive timeout"))
         else:
             for line in backlog:
-                self.told.put_nowait(line)
+                self._tell(line)
+
+
+def _give_up(wanted: asyncio.Future[None]) -> None:
+    if not wanted.done():
+        wanted.set_exception(aiohttp.SocketTimeoutError("no byte came"))

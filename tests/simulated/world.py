@@ -49,7 +49,9 @@ REGRET, NODE_STRIKES = Part("regret", 0), Part("node strikes", 0)
 """That users delete pods for which others have to go; that a node fails from which somebody has just been evicted."""
 NOTES = Part("notes", 0)
 """That users annotate pods that wait."""
-ALL_THE_WHILE = (STRIKES, MEDDLES, REGRET, NODE_STRIKES, NOTES)
+OVERLOADS = Part("overloads", 0)
+"""That the API server has no time just after decisions."""
+ALL_THE_WHILE = (STRIKES, MEDDLES, REGRET, NODE_STRIKES, NOTES, OVERLOADS)
 FAULTS_SECONDS = 1200.0
 
 

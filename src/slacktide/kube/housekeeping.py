@@ -8,8 +8,6 @@ import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-import numpy as np
-
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.ledger.overview import LOSSES, Overview, overview
 from slacktide.kube.client.http import NOT_FOUND, ApiError, Unreachable
@@ -149,45 +147,24 @@ class LossTotals:
     def __init__(self) -> None:
         self.good: Counter[str] = Counter()
         self.lost: Counter[tuple[str, str]] = Counter()
-        self._places: dict[str, int] = {}
-        """Of each controller its row of ``_last``: what it had at the latest look."""
-        self._last = np.zeros((0, len(LOSSES)))
-        self._free: list[int] = []
+        self._last: dict[str, list[float]] = {}
+        """What each controller had at the latest look."""
 
     def see(self, found: Overview) -> None:
         """How controllers stand now; what those had that are seen for the first time was before. O(controllers)."""
-        if not found.controllers:
-            return
-        at = np.array([self._places.get(one.key, -1) for one in found.controllers])
-        for i in np.flatnonzero(at < 0).tolist():
-            at[i] = self._begin(found.controllers[i].key)
-            self._last[at[i]] = found.losses[i]
-        gained = np.maximum(0.0, found.losses - self._last[at])
-        self._last[at] = found.losses
-        numbers: dict[str, int] = {}
-        of = [numbers.setdefault(one.service.name, len(numbers)) for one in found.controllers]
-        for column, what in enumerate(LOSSES):
-            sums = np.bincount(of, gained[:, column], len(numbers)).tolist()
-            for service, seconds in zip(numbers, sums, strict=True):
-                name = class_name(service)
+        for one, losses in zip(found.controllers, found.losses.tolist(), strict=True):
+            name, last = class_name(one.service.name), self._last.get(one.key, losses)
+            self._last[one.key] = losses
+            for what, now, before in zip(LOSSES, losses, last, strict=True):
+                gained = max(0.0, now - before)
                 if what == "good":
-                    self.good[name] += seconds
+                    self.good[name] += gained
                 else:
-                    self.lost[name, what] += seconds
-
-    def _begin(self, key: str) -> int:
-        """A row for a controller that is seen for the first time."""
-        if not self._free:
-            rows = len(self._last)
-            self._last = np.concatenate([self._last, np.zeros((max(64, rows), len(LOSSES)))])
-            self._free = list(range(len(self._last) - 1, rows - 1, -1))
-        self._places[key] = row = self._free.pop()
-        return row
+                    self.lost[name, what] += gained
 
     def forget(self, key: str) -> None:
         """A controller is no more."""
-        if (row := self._places.pop(key, None)) is not None:
-            self._free.append(row)
+        self._last.pop(key, None)
 
 
 YOUNG, MIDDLE, NEVER = 5_000, 80, 1_000_000

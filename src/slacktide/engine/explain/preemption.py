@@ -96,8 +96,10 @@ def classify(engine: Engine, row: int, mine: float, found: Obstacles, now: float
     said = Counter[str]()
     left: Mask = np.ones(len(here.hosts), np.bool_)
     obstacles: list[int] = []
-    carriers = Carriers(tb)
+    carriers, present = Carriers(tb), set(stopped_by.tolist())
     for text, obstacle in steps:
+        if obstacle is not None and obstacle not in present:
+            continue  # nobody less may go than at the step before
         obstacles += [] if obstacle is None else [obstacle]
         may_go = ~np.isin(stopped_by, obstacles)
         enough = _has_room(tb, here, found, may_go)

@@ -34,7 +34,10 @@ def count_late(
     """How many are lost, and how many starve, of each of several groups, of which ``counts`` follow each other in
     ``rows``; O(rows).
     """
-    found, group = how_late(engine, rows, now), np.repeat(np.arange(len(counts)), counts)
+    found = how_late(engine, rows, now)
+    if not found.any():
+        return np.zeros(len(counts), np.int64), np.zeros(len(counts), np.int64)
+    group = np.repeat(np.arange(len(counts)), counts)
     lost, starving = (np.bincount(group[found == how], minlength=len(counts)) for how in (rules.LOST, rules.STARVING))
     return lost, starving
 

@@ -29,6 +29,8 @@ SUMS = ("lifetime", "running", "startup_first", "startup_restarts", "discarded")
 """Seconds of an instance that :class:`Accrued` and :class:`slacktide.engine.core.types.Past` both have."""
 OF_PAST = (*SUMS, "preemptions", "starts")
 """What is added up of instances that are no more."""
+GIVEN = [*OF_PAST, "q", "count"]
+"""What :func:`stand` gives the rules of each controller."""
 read_past = attrgetter(*OF_PAST)
 
 
@@ -143,10 +145,7 @@ class Stood:
 def stand(tables: Tables, controllers: Sequence[Controller], now: float) -> Stood:
     """Where controllers stand at ``now``; O(their live instances)."""
     records = np.zeros(len(controllers), rules.STATUS)
-    past = np.array([read_past(one.past) for one in controllers], np.float64).reshape(-1, len(OF_PAST))
-    for name, column in zip(OF_PAST, past.T, strict=True):
-        records[name] = column
-    records["q"], records["count"] = [one.q for one in controllers], [len(one.rows) for one in controllers]
+    records[GIVEN] = [(*read_past(one.past), one.q, len(one.rows)) for one in controllers]
     live = chain.from_iterable(one.rows for one in controllers)
     had = accrue(tables, live, int(records["count"].sum()), now)
     delivered, together = np.zeros((2, len(controllers), len(ACCOUNTINGS)))
@@ -158,16 +157,18 @@ def losses(engine: Engine, controllers: Sequence[Controller], records: Any, at: 
     """What controllers' instances had and lost up to ``at``, where their STATUS ``records`` have that shape: columns
     :data:`LOSSES`, shape (controllers, 4)."""
     blame = engine.instances.blame
-    of_others = np.zeros((len(controllers), 4))
+    lifetime, received, discarded = (records[name] for name in ("lifetime", "received", "discarded"))
+    found = np.zeros((len(controllers), len(LOSSES)))
+    found[:, 0], found[:, 1] = received + discarded, lifetime - received
     for i, one in enumerate(controllers):  # most lose by nobody else's doing than the cluster's
         if blame.concerns(one):
             (_, workload, operator), excused = blame.sums(one, at)
-            of_others[i] = workload, operator, excused, blame.suspended(one, at)
-    workloads, operators, excuses, suspended = of_others.T
-    received, discarded = records["received"], records["discarded"]
-    good = received - excuses + discarded
-    cluster = records["lifetime"] - received - (workloads + operators - excuses)
-    return np.column_stack([good, cluster, workloads, operators + suspended])
+            good, cluster = (
+                received[i] - excused + discarded[i],
+                lifetime[i] - received[i] - (workload + operator - excused),
+            )
+            found[i] = good, cluster, workload, operator + blame.suspended(one, at)
+    return found
 
 
 def count_ready(engine: Engine, controller: Controller, counted: int) -> int:

@@ -63,7 +63,7 @@ class Reservations:
         uid, node = nomination.decision.uid, nomination.decision.host
         self.nominations[uid] = nomination
         self._nodes.setdefault(node, _Node()).expected.add(uid)
-        self._await(nomination, tuple(nomination.outstanding), until)
+        self._await(nomination, nomination.outstanding, until)
 
     def expect_gone(self, uid: str, until: float) -> None:
         """A pod is being told to go, and should have gone ``until`` then."""
@@ -118,7 +118,7 @@ class Reservations:
 
     def _await(self, nomination: Nomination, others: Iterable[str], until: float) -> None:
         nomination.outstanding.update(others)
-        for other in others:
+        for other in sorted(others):  # who is overdue is told in this order
             self._awaited.setdefault(other, set()).add(nomination.decision.uid)
             self._patience.setdefault(other, until)
 

@@ -43,12 +43,12 @@ def unix_seconds(text: str) -> float:
 
 def rfc3339(seconds: float) -> str:
     """The RFC 3339 timestamp of UNIX seconds, in UTC with exactly six decimals (Kubernetes' MicroTime)."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def whole_seconds(seconds: float) -> str:
     """The same in whole seconds, for people."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 @lru_cache(REMEMBERED_TIMESTAMPS)

@@ -82,6 +82,9 @@ class LedgerWriter(SessionPart):
         """Those that wait for their turn in the rate."""
         self._said: dict[str, Said] = {}
         """What the ledgers say that were written."""
+        self._begun: set[str] = set()
+        """Controllers whose first ledger is there, by this leader or a former one, or may not be written as things
+        stand."""
         self._suffered: dict[str, Suffered | None] = {}
         """The accounts of disruptions that the ledgers have that were written."""
         self._unwritable: set[str] = set()
@@ -104,12 +107,14 @@ class LedgerWriter(SessionPart):
         """A former leader wrote a controller's ledger. It does not wait as first ones do: pods that are gone since then
         cannot tell of themselves."""
         self._plan.knows(key)
+        self._begun.add(key)
         self._some.set()
 
     def finished(self, key: str) -> None:
         """A controller is no more; the garbage collector removes its ledger."""
         self._plan.forget(key)
         self._said.pop(key, None)
+        self._begun.discard(key)
         self._suffered.pop(key, None)
         self._unwritable.discard(key)
 
@@ -208,9 +213,9 @@ class LedgerWriter(SessionPart):
     async def before_eviction(self, key: str) -> bool:
         """Make sure that a ledger tells a new leader of what is about to happen to a controller's pods.
 
-        Its first ledger is written. Where disruptions of it are limited, a ledger is written that counts those decided
-        on by now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted. One that
-        the API server will never take protects nobody: what it would say is kept in memory only.
+        Its first ledger is written, and where disruptions of it are limited, a ledger that counts those decided on by
+        now: it is tried until it has been. Whether there is one that does; else no pod may be disrupted. One that the
+        API server will never take protects nobody: what it would say is kept in memory only.
         """
         await self.first(key)
         until = self._clock() + COUNTED_SECONDS
@@ -230,14 +235,14 @@ class LedgerWriter(SessionPart):
         return False
 
     def _is_counted(self, key: str) -> bool:
-        """Whether the ledger that is written has every disruption that is counted; none is being written, which may
-        not have the latest.
+        """Whether there is a ledger, and it has every disruption that is counted; none is being written, which may not
+        have the latest.
 
         Where there is only a cooldown, nobody keeps when disruptions began: how many recover tells of them, and who.
         """
         engine = self._feed.engine
         now = suffered(engine.instances, engine.controllers[key])
-        return now is None or (key in self._suffered and self._suffered[key] == now)
+        return key in self._begun if now is None else key in self._suffered and self._suffered[key] == now
 
     async def _write_all(self) -> None:
         while True:
@@ -329,6 +334,7 @@ class LedgerWriter(SessionPart):
             self._unwritable.discard(key)
             self._suffered[key] = account
             if key in self._plan.written_at:  # else its controller went meanwhile
+                self._begun.add(key)
                 self._said[key] = Said(found.state, found.lost, found.starving, found.given_up is not None)
         except ApiError as error:
             self._counts.failed += 1
@@ -355,6 +361,8 @@ class LedgerWriter(SessionPart):
         """Try again: at once what passes, later what a person must put right; never where the namespace goes."""
         namespace = self._feed.mirror.classes.namespaces.get(target.namespace)
         ends = namespace is None or namespace.metadata.deletion_timestamp is not None
+        if error.status in (FORBIDDEN, NOT_FOUND):
+            self._begun.add(key)
         if ends and error.status in (FORBIDDEN, NOT_FOUND):
             return
         if str(error) != self._problem:
