@@ -1,21 +1,22 @@
-"""A directory that is there whole or not at all.
-
-Everything is written into a directory beside the target, which then takes its place in one
-step. Whatever ends the program before that leaves earlier results as they were.
-"""
+"""A folder of results, which is there whole or not at all, and its manifest."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import hashlib
 import os
+import platform
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from slacktide.errors import OutputError
+from slacktide import __version__
+from slacktide.errors import OutputError, fail
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
@@ -147,3 +148,52 @@ def _exchange(one: Path, other: Path) -> bool:
     if rename is None:
         return False
     return rename(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0
+
+
+FORMAT = "slacktide-results"
+SCHEMA_VERSION = 2
+"""Counts up when a column or key of the results changes its meaning or type, or goes."""
+LIBRARIES = ("numpy", "pyarrow")
+
+
+def libraries() -> dict[str, str]:
+    """What a run was computed with: versions, and which kernels."""
+    from slacktide.kernels.runtime.compiling import described  # what runs nothing does without kernels
+
+    return {name: metadata.version(name) for name in LIBRARIES} | {"kernels": described()}
+
+
+def manifest(
+    configuration: Mapping[str, Any], inputs: Mapping[str, str], command: Sequence[str], totals: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of ``manifest.json``.
+
+    ``configuration`` are all settings (they contain the seed), ``inputs`` the SHA-256 of each input file,
+    ``command`` the words of the command line. It holds no clock time and no place where it was written, so
+    that equal runs leave equal manifests. It can itself be given as a settings file.
+    """
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "slacktide": __version__,
+        "python": platform.python_version(),
+        "libraries": libraries(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "command": list(command),
+        "seed": configuration["simulation"]["seed"],
+        "configuration": dict(configuration),
+        "inputs": dict(inputs),
+        "totals": dict(totals),
+    }
+
+
+def file_hashes(paths: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file's content, by its path as given. Raises :class:`InputError` for an unreadable one."""
+    found = {}
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise fail(path, f"a readable file ({error.strerror})") from error
+    return found

@@ -46,9 +46,8 @@ def import_(
       slacktide openslo import slos.yaml | kubectl apply -f -
     """
     from slacktide.errors import RefusedError
-    from slacktide.openslo.documents import read_files
+    from slacktide.openslo.documents import read_files, yaml_text
     from slacktide.openslo.importing import SPEC, convert
-    from slacktide.openslo.texts import yaml_text
 
     documents, problems = read_files(files)
     found = convert(documents, rank, period)
@@ -122,8 +121,8 @@ def export_(
       slacktide openslo export --format sloth classes.yaml | sloth generate -i -
     """
     from slacktide.errors import ConfigError
+    from slacktide.openslo.documents import yaml_text
     from slacktide.openslo.exporting import export
-    from slacktide.openslo.texts import yaml_text
 
     found = export(_classes(files, kubeconfig, context), form, window)
     if not found.documents:
@@ -163,7 +162,7 @@ def alerts_(
     The classes are those of FILE (manifests of ServiceClasses, or settings files with 'classes:'), or of a cluster.
     """
     from slacktide.openslo.burn_rates import prometheus_rule, rules, rules_of_any_class
-    from slacktide.openslo.texts import yaml_text
+    from slacktide.openslo.documents import yaml_text
 
     if any_class and (files or kubeconfig or context):
         raise click.UsageError("--any-class: needs neither files nor a cluster")

@@ -136,8 +136,8 @@ def carry_out(
     """Do what is missing, with a line of progress on stderr; what failed."""
     from slacktide.cli.comparison.many import Telling
     from slacktide.experiment import conduct
-    from slacktide.experiment.expected import Expected
     from slacktide.experiment.local import executor
+    from slacktide.experiment.store import Expected
 
     guess = Expected(store, grid).of
     with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs, guess=guess) as telling:
@@ -147,7 +147,7 @@ def carry_out(
 def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: bool) -> None:
     """The dry run."""
     from slacktide.cli.text import table
-    from slacktide.experiment.expected import Expected
+    from slacktide.experiment.store import Expected
     from slacktide.for_people import duration
 
     expected = Expected(store, grid)

@@ -177,7 +177,7 @@ def classes(folder: Path) -> None:
     \b
       slacktide past classes week | kubectl apply -f -
     """
-    from slacktide.openslo.texts import yaml_text
+    from slacktide.openslo.documents import yaml_text
     from slacktide.pasts import promises
     from slacktide.submit.manifests import class_object
 

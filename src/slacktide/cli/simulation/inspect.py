@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE, echo_json
-from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
+from slacktide.cli.options import COLUMNS, FILE, KEEP, checked, echo_json
 from slacktide.cli.text import paragraph, table
 from slacktide.for_people import count, counted, duration, share
 
@@ -57,7 +56,7 @@ def inspect(
         raise click.UsageError("expected one workload and one host file, found two of a kind")
     classes = settings.load(config_file).classes
     if columns is not None:
-        from slacktide.cli.simulation import columns as mapped
+        from slacktide.cli import options as mapped
 
         workload: Workload | None = mapped.read(files[0], columns, keep, classes).workload
     else:

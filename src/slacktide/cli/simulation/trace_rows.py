@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import AS_JSON, DURATION, ENDLESS, FILE, SHARE
-from slacktide.cli.simulation.columns import COLUMNS
+from slacktide.cli.options import AS_JSON, COLUMNS, DURATION, ENDLESS, FILE, SHARE
 from slacktide.cli.simulation.preparing import (
     CONFIG,
     OUT_FILE,

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
 from slacktide.inputs.activity import Spans, spans
-from slacktide.inputs.align import align
-from slacktide.inputs.rows import select
+from slacktide.inputs.rows import align, select
 from slacktide.inputs.statistics import Homes
 from slacktide.model import Hosts, Workload
 
@@ -63,7 +62,7 @@ def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: 
     its admission until it completes. One of several instances is admitted whole or refused whole; where not all of
     them begin at once, the most it ever demands at once is held from its admission to its end.
 
-    Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
+    Both must have the same resources (:func:`slacktide.inputs.rows`). Raises :class:`ConfigError` for limits that
     are none, and where nothing is admitted.
     """
     made = AdmissionInPieces([workload], hosts, limit=limit, first_limit=first_limit)
@@ -158,7 +157,7 @@ class AdmissionInPieces:
 
     Iterate over it once: it gives the admitted rows of each piece that has some, and raises :class:`ConfigError` in
     the end where none had. Then ``admitted`` and ``refused`` say how many requests. Pieces and ``hosts`` need not have
-    the same resources: they are aligned as :func:`slacktide.inputs.align` does it, with the files' names.
+    the same resources: they are aligned as :func:`slacktide.inputs.rows` does it, with the files' names.
     """
 
     def __init__(

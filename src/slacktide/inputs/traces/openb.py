@@ -10,11 +10,11 @@ from pathlib import Path
 import polars as pl
 
 from slacktide.errors import ConfigError, fail
-from slacktide.inputs.align import align
 from slacktide.inputs.columns.terms import format_term
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import host_sets
 from slacktide.inputs.read import read_workload
+from slacktide.inputs.rows import align
 from slacktide.inputs.statistics import homeless
 from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
