@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import InputError, Problem
-from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.model import Hosts, Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
@@ -23,7 +22,7 @@ TABLES = (
 """What numbers in these columns point at."""
 
 
-def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
+def columns_of(workload: Workload) -> tuple[str, ...]:
     """The fields of this workload that hold one entry per row, but for ``request``."""
     return (*COLUMNS, *(name for name in OPTIONAL if getattr(workload, name) is not None))
 
