@@ -10,13 +10,14 @@ from slacktide import settings_file
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
 from slacktide.inputs.problems import check_readable
-from slacktide.openslo import pyrra, sloth, v1alpha
+from slacktide.openslo import pyrra, sloth
 from slacktide.openslo.openslo_documents import V1, V2ALPHA
 from slacktide.openslo.slos import Read, key_at
+from slacktide.openslo.v1alpha import V1ALPHA
 
 READERS: Mapping[str, Callable[[Node], Read]] = {
     V1.version: V1.read,
-    v1alpha.VERSION: v1alpha.read,
+    V1ALPHA.version: V1ALPHA.read,
     V2ALPHA.version: V2ALPHA.read,
     sloth.API_VERSION: sloth.read_object,
     pyrra.API_VERSION: pyrra.read,
