@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from slacktide.model import ServiceClass
 
 
+Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
 """A file or directory; whoever reads or writes it says what is wrong with it."""
 
@@ -68,6 +69,11 @@ SETTING = click.option(
     "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
     help="One setting; may be repeated.",
 )  # fmt: skip
+
+
+def in_a_cluster(text: str = "How to reach the cluster.") -> Callable[[Command], Command]:
+    """``--kubeconfig``, of which the help says ``text``, and ``--context``."""
+    return lambda command: click.option("--kubeconfig", type=FILE, help=text)(CONTEXT(command))
 
 
 def prints_aside(as_json: bool) -> AbstractContextManager[object]:

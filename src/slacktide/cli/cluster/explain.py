@@ -13,7 +13,7 @@ from slacktide.cli.cluster.explained_objects import WORKLOADS, explained
 from slacktide.cli.cluster.pod_state import condition, state
 from slacktide.cli.cluster.reading import events_about, got, of_events, of_ledger
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import in_a_cluster
 from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup, refused
 
@@ -59,10 +59,6 @@ def explain() -> None:
 def _namespaced(command: Callable[..., None]) -> Callable[..., None]:
     complete, text = completing.namespaces, "Its namespace.  [default: the context's]"
     return click.option("-n", "--namespace", shell_complete=complete, help=text)(command)
-
-
-def _in_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")(CONTEXT(command))
 
 
 @explain.command("pod")
@@ -120,7 +116,7 @@ def _add_workload(kind: str, about: str) -> None:
     @explain.command(kind, help=about)
     @click.argument("name")
     @_namespaced
-    @_in_a_cluster
+    @in_a_cluster()
     def workload(name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
         click.echo(_told(kind, name, namespace, kubeconfig, context))
 
@@ -128,7 +124,7 @@ def _add_workload(kind: str, about: str) -> None:
 def _add_of_the_cluster(kind: str, about: str, complete: Any = None) -> None:
     @explain.command(kind, help=about)
     @click.argument("name", shell_complete=complete)
-    @_in_a_cluster
+    @in_a_cluster()
     def one(name: str, kubeconfig: Path | None, context: str | None) -> None:
         click.echo(_told(kind, name, None, kubeconfig, context))
 

@@ -8,15 +8,12 @@ from typing import Any
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE, echo_json
+from slacktide.cli.options import FILE, echo_json, in_a_cluster
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 Json = dict[str, Any]
 OUT = click.option("--out", type=FILE, help="A file, written whole or not at all.  [default: standard output]")
-CLUSTER = (
-    click.option("--kubeconfig", type=FILE, help="Of the cluster whose classes are meant where no FILE is given."),
-    CONTEXT,
-)
+CLUSTER = in_a_cluster("Of the cluster whose classes are meant where no FILE is given.")
 JSON = click.option("--json", "as_json", is_flag=True, help="What was done, as JSON; YAML goes to --out only.")
 
 
@@ -99,8 +96,7 @@ def import_(
     help="OpenSLO v1; or what Sloth (OpenSLO v1alpha) or Pyrra reads.",
 )
 @click.option("--window", metavar="DURATION", help="For Sloth and Pyrra, of classes that have no rolling window: 30d.")
-@CLUSTER[0]
-@CLUSTER[1]
+@CLUSTER
 @OUT
 @JSON
 def export_(
@@ -146,8 +142,7 @@ def export_(
     show_default=True,
     help="A rules file of Prometheus, or an object of the Prometheus Operator.",
 )
-@CLUSTER[0]
-@CLUSTER[1]
+@CLUSTER
 @OUT
 def alerts_(
     files: tuple[Path, ...],

@@ -28,8 +28,7 @@ def report(folders: tuple[Path, ...], out: Path, export: Path | None, as_json: b
 
     The page needs no network and no other file. It may be made before all runs are finished: it says what is missing.
     """
-    import sys
-
+    from slacktide.cli.progress import Bar
     from slacktide.reporting import write
 
     if len(folders) > 1:
@@ -37,17 +36,8 @@ def report(folders: tuple[Path, ...], out: Path, export: Path | None, as_json: b
             f"DIR: found {len(folders)} folders, expected one: runs are compared that are of one experiment (slacktide "
             "experiment run)"
         )
-    live = sys.stderr.isatty()
-
-    def announce(text: str) -> None:
-        if live:
-            click.echo(f"\r\x1b[Kslacktide: {text}", nl=False, err=True)
-
-    try:
-        figures = write(folders[0], out, export, announce)
-    finally:
-        if live:
-            click.echo("\r\x1b[K", nl=False, err=True)
+    with Bar() as bar:
+        figures = write(folders[0], out, export, bar.tell)
     if as_json:
         echo_json({"page": str(out), "figures": figures, "export": None if export is None else str(export)})
         return

@@ -33,13 +33,6 @@ class Parts(Bar):
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream, clock, ticking=True)
-        self._what = ""
-
-    def tell(self, what: str, part: float = 0.0) -> None:
-        """Shows what is being done and which part (0 to 1) of it is; 0: nobody knows."""
-        if self.wanted:
-            self.show(what, min(part, 1.0) or None, anew=what != self._what)
-            self._what = what
 
 
 def needs(*modules: str) -> None:
