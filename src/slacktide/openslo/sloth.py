@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -19,6 +19,9 @@ WINDOWS = "AlertWindows"
 FILE_VERSION = "prometheus/v1"
 PERIOD = "30d"
 """What Sloth takes where nothing else is said, on its command line."""
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S")
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
 
 
@@ -55,56 +58,44 @@ class Plugin(Strict):
     options: Anything = None
 
 
-class Sli(Strict):
+class Sli(Strict, Generic[E, R]):
     """One of the three."""
 
-    events: Annotated[Events, Meta(description="a mapping with errorQuery and totalQuery")] | UnsetType | None = UNSET
-    raw: Annotated[Raw, Meta(description="a mapping with errorRatioQuery")] | UnsetType | None = UNSET
+    events: E | UnsetType | None = UNSET
+    raw: R | UnsetType | None = UNSET
     plugin: Annotated[Plugin, Meta(description="a mapping with id")] | UnsetType | None = UNSET
 
 
-class FileSli(Strict):
-    """The same, as a file has it."""
+OfObject = Sli[
+    Annotated[Events, Meta(description="a mapping with errorQuery and totalQuery")],
+    Annotated[Raw, Meta(description="a mapping with errorRatioQuery")],
+]
+OfFile = Sli[
+    Annotated[FileEvents, Meta(description="a mapping with error_query and total_query")],
+    Annotated[FileRaw, Meta(description="a mapping with error_ratio_query")],
+]
 
-    events: Annotated[FileEvents, Meta(description="a mapping with error_query and total_query")] | UnsetType | None = (
-        UNSET
-    )
-    raw: Annotated[FileRaw, Meta(description="a mapping with error_ratio_query")] | UnsetType | None = UNSET
-    plugin: Annotated[Plugin, Meta(description="a mapping with id")] | UnsetType | None = UNSET
 
-
-class _Promised(Strict):
-    """An SLO but its indicator; its alerts are Sloth's own affair."""
+class Item(Strict, Generic[S]):
+    """An SLO; its alerts are Sloth's own affair."""
 
     name: Words
     objective: Number
+    sli: Annotated[S, Meta(description="a mapping with events, raw or plugin")]
     description: Text | UnsetType = UNSET
     labels: Anything = None
     plugins: Anything = None
     alerting: Anything = None
 
 
-class SloItem(_Promised, kw_only=True):
-    """An SLO."""
-
-    sli: Annotated[Sli, Meta(description="a mapping with events, raw or plugin")]
-
-
-class FileSloItem(_Promised, kw_only=True):
-    """The same, as a file has it."""
-
-    sli: Annotated[FileSli, Meta(description="a mapping with events, raw or plugin")]
-
-
-Item = Annotated[SloItem, Meta(description="a mapping with name, objective and sli")]
-FileItem = Annotated[FileSloItem, Meta(description="a mapping with name, objective and sli")]
+ITEM = Meta(description="a mapping with name, objective and sli")
 
 
 class Spec(Strict, rename="camel"):
     """SLOs of a service."""
 
     service: Words
-    slos: Annotated[list[Item], Meta(min_length=1, description="a list of SLOs")]
+    slos: Annotated[list[Annotated[Item[OfObject], ITEM]], Meta(min_length=1, description="a list of SLOs")]
     labels: Anything = None
     slo_plugins: Anything = None
 
@@ -114,7 +105,7 @@ class File(Strict):
 
     version: Literal["prometheus/v1"]
     service: Words
-    slos: Annotated[list[FileItem], Meta(min_length=1, description="a list of SLOs")]
+    slos: Annotated[list[Annotated[Item[OfFile], ITEM]], Meta(min_length=1, description="a list of SLOs")]
     labels: Anything = None
     slo_plugins: Anything = None
 
