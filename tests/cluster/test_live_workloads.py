@@ -12,7 +12,7 @@ import pytest
 from cluster import ledgers
 from cluster.auditor import Life
 from cluster.judging import Json
-from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, until
+from cluster.labtools import HANG_SECONDS, NUMBERS, condition, deployment, job, pod, set_ready, until
 from cluster.running import (
     CLASSES,
     WATCHDOG_SECONDS,
@@ -27,7 +27,6 @@ from cluster.running import (
     staged,
 )
 from slacktide.lab import Binaries
-from slacktide.lab.nodes import set_ready
 
 SILVER, BRONZE = 0.9, 0.05
 CLASS, APPROACH, SLO = "slacktide.io/class", "slacktide.io/approach", "slacktide.io/slo"
