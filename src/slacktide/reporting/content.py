@@ -12,7 +12,6 @@ from typing import Any
 
 from slacktide import __version__
 from slacktide.for_people import counted
-from slacktide.kernels.builtin import POLICIES
 from slacktide.model import ServiceClass
 from slacktide.reporting import export, page, scores
 from slacktide.reporting.assemble import SHOWN_PAIRS, Report
@@ -209,7 +208,7 @@ def settings(report: Report) -> Rows:
 def _used(values: Mapping[str, str], key: str) -> str:
     """What a policy's settings say, unless it takes no notice of this one; of one's own, nobody knows."""
     name, said = values["policy.name"], values.get(key, "")
-    if name not in POLICIES and key.startswith("policy.") and key != "policy.name":
+    if not {".", ":"}.isdisjoint(name) and key.startswith("policy.") and key != "policy.name":  # file.py:Class
         return f"{said} (if the policy uses it)"
     return UNUSED_TEXT if key in UNUSED.get(name, ()) else said
 

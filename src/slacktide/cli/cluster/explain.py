@@ -96,7 +96,7 @@ def pod(
         return
     where = namespace or _namespace(trust.kubeconfig, trust.context)
     asked = other if slash else name
-    click.echo(asyncio.run(_explain(where, asked, trust.kubeconfig, trust.context, address, trust, as_json)))
+    click.echo(asyncio.run(_explain(where, asked, address, trust, as_json)))
 
 
 def _told(kind: str, name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> str:
@@ -135,15 +135,7 @@ _add_of_the_cluster("node", "Says what a node takes, what is on it, and who wait
 _add_of_the_cluster("class", "Says how the promises of a class stand, the worst first.", completing.service_classes)
 
 
-async def _explain(
-    namespace: str,
-    name: str,
-    kubeconfig: Path | None,
-    context: str | None,
-    address: str | None,
-    trust: Trust,
-    as_json: bool,
-) -> str:
+async def _explain(namespace: str, name: str, address: str | None, trust: Trust, as_json: bool) -> str:
     from slacktide.cli.cluster.scheduler_pages import ask
     from slacktide.errors import ConfigError, InputError, Problem
     from slacktide.kube.client.http import connect
@@ -151,10 +143,10 @@ async def _explain(
     asked = {"namespace": namespace, "name": name}
     uid = ""
     if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
-        async with await connect(kubeconfig, context=context) as connection:
+        async with await connect(trust.kubeconfig, context=trust.context) as connection:
             raw = await got(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
-            address = of_lab(kubeconfig, connection.server) or ADDRESS
+            address = of_lab(trust.kubeconfig, connection.server) or ADDRESS
             found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:
