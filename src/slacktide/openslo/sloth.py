@@ -16,6 +16,8 @@ from slacktide.openslo.slos import Indicator, Query, Read, Slo, annotations_of, 
 API_VERSION, KIND = "sloth.slok.dev/v1", "PrometheusServiceLevel"
 WINDOWS = "AlertWindows"
 """Files beside those of SLOs: which alerts Sloth makes for a period."""
+PARTS = ("spec", "metadata")
+"""Of an object; a file is both by itself."""
 FILE_VERSION = "prometheus/v1"
 PERIOD = "30d"
 """What Sloth takes where nothing else is said, on its command line."""
@@ -117,13 +119,13 @@ def read_object(node: Node) -> Read:
     metadata, name, namespace = object_of(node, KIND)
     spec = node.child("spec").convert(Spec)
     annotations = annotations_of(metadata)
-    return Read(node, KIND, name, annotations, spec, _slos_of_object, (API_VERSION, namespace, name))
+    return Read(node, KIND, name, annotations, spec, _slos, (API_VERSION, namespace, name))
 
 
 def read_file(node: Node) -> Read:
     """A file of ``version: prometheus/v1``, whose SLOs have no annotations."""
     spec = node.convert(File)
-    return Read(node, "Sloth file of", str(spec.service), {}, spec, _slos_of_file)
+    return Read(node, "Sloth file of", str(spec.service), {}, spec, _slos)
 
 
 def object_of(node: Node, kind: str) -> tuple[Node, str, str]:
@@ -146,15 +148,8 @@ def _none(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG0
     return []
 
 
-def _slos_of_object(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001  # it names no other one
-    return _slos(document, document.node.child("spec"), document.node.child("metadata"))
-
-
-def _slos_of_file(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001
-    return _slos(document, document.node, document.node)
-
-
-def _slos(document: Read, spec: Node, metadata: Node) -> list[Slo]:
+def _slos(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001  # it names no other one
+    spec, metadata = (document.node.child(key) if key in document.node.value else document.node for key in PARTS)
     items = spec.child("slos")
     ours = [key for key in document.annotations if key.startswith("slacktide.io/") and key != "slacktide.io/rank"]
     if len(items.value) > 1 and ours:

@@ -233,7 +233,6 @@ class Relay:
 
         from slacktide.cli.cluster.scheduler_pages import asking
         from slacktide.dashboard.pages import refusal
-        from slacktide.errors import ConfigError
 
         timeout = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=QUIET_SECONDS)
         try:

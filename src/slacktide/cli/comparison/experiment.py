@@ -95,7 +95,6 @@ def run(
 @AS_JSON
 def status(folder: Path, failed: bool, as_json: bool) -> None:
     """Lists the runs of an experiment's folder: done, failed or to come."""
-    from slacktide.cli.text import table
     from slacktide.results import experiment as folders
 
     found = folders.read(folder)
@@ -146,7 +145,6 @@ def carry_out(
 
 def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: bool) -> None:
     """The dry run."""
-    from slacktide.cli.text import table
     from slacktide.experiment.store import Expected
     from slacktide.for_people import duration
 
