@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import hashlib
 import os
 import platform
@@ -56,10 +57,10 @@ def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
     Raises :class:`OutputError` as :func:`check_target`, and for whatever the file system refuses.
     """
     target = check_target(target, ours)
-    aside = target.with_name(f"{_prefix(target)}{_begun(os.getpid())}-{os.getpid()}")
+    aside = target.with_name(f".{target.name}.partial-{socket.gethostname()}-{_begun(os.getpid())}-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(target)
+        clear_abandoned(target.parent, glob.escape(target.name))
         aside.mkdir()
         yield aside
         for written in aside.iterdir():
@@ -72,24 +73,11 @@ def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _prefix(target: Path) -> str:
-    return f".{target.name}.partial-{socket.gethostname()}-"
-
-
-def clear_abandoned(folder: Path) -> None:
-    """Removes from ``folder`` what runs on this machine that are no more had begun, for whatever target."""
-    for entry in folder.glob(f".*.partial-{socket.gethostname()}-*"):
+def clear_abandoned(folder: Path, target: str = "*") -> None:
+    """Removes from ``folder`` what runs on this machine that are no more had begun, for targets of these names."""
+    for entry in folder.glob(f".{target}.partial-{socket.gethostname()}-*"):
         *_, begun, number = entry.name.split("-")
         if _is_abandoned(begun, number):
-            shutil.rmtree(entry, ignore_errors=True)
-
-
-def _clear_abandoned(target: Path) -> None:
-    """As :func:`clear_abandoned`, for the same target."""
-    prefix = _prefix(target)
-    for entry in target.parent.iterdir():
-        begun, _, number = entry.name.removeprefix(prefix).partition("-")
-        if entry.name.startswith(prefix) and _is_abandoned(begun, number):
             shutil.rmtree(entry, ignore_errors=True)
 
 
