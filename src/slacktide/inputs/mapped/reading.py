@@ -16,7 +16,6 @@ from slacktide.errors import ConfigError
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.cells import Floats
 from slacktide.inputs.columns.column_batch import ColumnBatch
-from slacktide.inputs.columns.texts import Tables
 from slacktide.inputs.formats import tables
 from slacktide.inputs.formats.csv_files import CsvFile
 from slacktide.inputs.formats.frames import ArrowStream, Frame
@@ -25,7 +24,6 @@ from slacktide.inputs.mapped import values
 from slacktide.inputs.mapped.mapping import TIMED, Column, Columns, said, settled, units_of
 from slacktide.inputs.validation import to_workload
 from slacktide.model import ServiceClass, Workload, arrow
-from slacktide.model.resting import LEAST, ordinary, resting
 
 NOTHING = ("\\N", "NULL", "null", "None", "<null>")
 """What databases write where there is nothing."""
@@ -139,17 +137,10 @@ class Table:
 
     def read(self, classes: tuple[ServiceClass, ...], *, rests: bool = False) -> Mapped:
         """The workload, in order of admission. Raises :class:`InputError` with every broken value."""
-        room = resting if rests and self.rows >= LEAST else ordinary
-        columns = tables.empty_columns(self, self.rows, Tables(), room)
-        count = 0
-        for batch in self.batches():
-            tables.fill(columns, slice(count, count + len(batch)), batch, classes)
-            count += len(batch)
-            columns.let_go()
-        columns.cut(count)
+        columns = tables.read_columns(self, classes, rests)
         self._check_ids()
         epoch = ""
-        if self._found.absolute and count:
+        if self._found.absolute and len(columns.ids):
             first = float(columns.admission.min())
             columns.admission[:] = np.round(columns.admission - first, DIGITS)
             epoch = datetime.fromtimestamp(first, UTC).isoformat()
