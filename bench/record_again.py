@@ -35,7 +35,7 @@ from slacktide.engine.core.types import PLACED
 from slacktide.engine.journal.record import Recorder, sessions
 from slacktide.engine.journal.to_workload import Made, as_workload
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.inputs.align import align
+from slacktide.inputs.rows import align
 from slacktide.model import APPROACHES, DEFAULT_CLASSES
 from slacktide.model.request_events import lost_in
 from slacktide.sim import run

@@ -126,7 +126,8 @@ class Kind:
     @property
     def fields(self) -> tuple[msgspec.structs.FieldInfo, ...]:
         """Of a struct; of all else there are none."""
-        return msgspec.structs.fields(self.plain) if hasattr(self.plain, "__struct_fields__") else ()
+        struct = hasattr(get_origin(self.plain) or self.plain, "__struct_fields__")
+        return msgspec.structs.fields(self.plain) if struct else ()
 
     def unknown(self, value: object) -> list[Any]:
         """Keys of a mapping that the struct has not."""

@@ -28,9 +28,9 @@ def unbroken(text: str) -> str:
     return _UNIT.sub("\u00a0", text)
 
 
-def share(value: float, digits: int = 4) -> str:
+def share(value: float | None, digits: int = 4) -> str:
     """An availability or share, cut and not rounded up, so that 1 means all: ``0.9999``; ``-`` for none."""
-    if math.isnan(value):
+    if value is None or math.isnan(value):
         return "-"
     scale = 10**digits
     return f"{math.floor(value * scale + 1e-7) / scale:.{digits}f}"

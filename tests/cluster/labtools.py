@@ -8,7 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH
 from slacktide.lab import Api, ApiError
+from slacktide.lab.nodes import ready_condition
 
 NUMBERS = itertools.count(1)
 OWNERS = (
@@ -93,6 +95,12 @@ def readiness(is_ready: bool, at: str) -> list[dict[str, Any]]:
     """The conditions Ready and ContainersReady of a pod as its kubelet writes them, for a strategic merge."""
     said = {"status": str(is_ready), "reason": None if is_ready else "ContainersNotReady", "lastTransitionTime": at}
     return [{"type": kind, **said} for kind in ("Ready", "ContainersReady")]
+
+
+def set_ready(api: Api, name: str, ready: bool) -> None:
+    """Lets a node's kubelet say that it is (not) ready; the controllers then taint it, and in the end evict."""
+    change = {"status": {"conditions": [ready_condition(ready)]}}
+    api.patch(f"/api/v1/nodes/{name}/status", change, STRATEGIC_MERGE_PATCH)
 
 
 def new_namespace(api: Api) -> str:

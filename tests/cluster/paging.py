@@ -20,7 +20,7 @@ import yaml
 
 from slacktide.lab import ControlPlane
 from slacktide.openslo.burn_rates import rules_of_any_class
-from slacktide.openslo.texts import yaml_text
+from slacktide.openslo.documents import yaml_text
 
 Json = dict[str, Any]
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}

@@ -24,12 +24,11 @@ from cluster.churning import MAINTENANCE, NAMESPACE, READER, Churn, Size, text
 from cluster.disturbing import FAULTS, Disturbance
 from cluster.installation import ACCOUNT
 from cluster.judging import seconds
-from cluster.labtools import condition, pods, until
+from cluster.labtools import condition, pods, set_ready, until
 from cluster.running import Running, audit_log, prepared
 from cluster.truth import PatientAuditor
 from slacktide.kube.client.http import KubeError
 from slacktide.lab import ApiError, Binaries, ControlPlane
-from slacktide.lab.nodes import set_ready
 
 FAULT_SECONDS = 3.0
 """For so long each fault lasts, watches say nothing, and the network is away."""

@@ -14,11 +14,10 @@ from typing import Any
 import pytest
 
 from cluster.judging import seconds
-from cluster.labtools import bind, condition, deployment, job, pod, pods, pods_path, until
+from cluster.labtools import bind, condition, deployment, job, pod, pods, pods_path, set_ready, until
 from slacktide.kube.client.http import KubeError, Unreachable
 from slacktide.lab import Api, ApiError, Binaries, ControlPlane, LabError
 from slacktide.lab.manifests import own_manifests
-from slacktide.lab.nodes import set_ready
 from slacktide.lab.processes import born
 
 DEFAULT = "default"

@@ -13,11 +13,12 @@ from slacktide.inputs import read_workload, write_workload
 from slacktide.inputs.activity import spans
 from slacktide.inputs.columns.occasions import format_past
 from slacktide.inputs.columns.occasions import parse_past as parse
-from slacktide.inputs.prepare.changes import scale, window
+from slacktide.inputs.prepare.changes import scale
 from slacktide.inputs.statistics import Before, demand_over_time, describe_workload, past_of
 from slacktide.model import Hosts, Workload
 from support.clusters import cluster
 from support.pasts import with_past
+from support.preparing import window
 
 HEAD = "id,admission,duration,cpu,memory,class,lost,kind,completions,parallelism\n"
 BROKEN = {

@@ -14,7 +14,7 @@ import yaml
 
 from slacktide.openslo.burn_rates import rules, rules_of_any_class
 from slacktide.openslo.classes import class_document
-from slacktide.openslo.texts import yaml_text
+from slacktide.openslo.documents import yaml_text
 
 Json = dict[str, Any]
 PROMTOOL = shutil.which("promtool")

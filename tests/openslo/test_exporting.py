@@ -14,10 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from slacktide.openslo.classes import class_document, read_classes
-from slacktide.openslo.documents import read_files
+from slacktide.openslo.documents import read_files, yaml_text
 from slacktide.openslo.exporting import export
 from slacktide.openslo.importing import convert
-from slacktide.openslo.texts import yaml_text
 from support.repository import REPOSITORY
 
 Json = dict[str, Any]

@@ -14,7 +14,7 @@ import yaml
 
 from slacktide.openslo import health
 from slacktide.openslo.burn_rates import rules_of_any_class
-from slacktide.openslo.texts import yaml_text
+from slacktide.openslo.documents import yaml_text
 from support.repository import REPOSITORY
 
 Json = dict[str, Any]

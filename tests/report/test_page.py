@@ -20,6 +20,7 @@ from report.made import Wanted, make
 from slacktide.cli import main
 from slacktide.errors import InputError, OutputError
 from slacktide.reporting import write
+from slacktide.reporting.content import _used
 from slacktide.reporting.export import KEYS
 from slacktide.results.experiment import read
 from support.repository import REPOSITORY
@@ -383,3 +384,12 @@ def test_a_report_may_be_made_before_a_cell_has_a_run(
     assert write(folder, tmp_path / "report.html", None, lambda _: None) > 0
     text = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert f"{4 - len(gone)} of 4" in text
+
+
+def test_a_policy_of_ones_own_may_use_any_setting_of_policies_or_none() -> None:
+    assert _used({"policy.name": "mine.py:mine", "policy.patience": "60"}, "policy.patience").startswith("60 (if")
+
+
+def test_two_folders_are_refused_with_the_way_to_compare(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "a", "b", "--out", "page.html"]) == 2
+    assert "found 2 folders, expected one: runs are compared that are of one experiment" in capsys.readouterr().err

@@ -47,7 +47,7 @@ from slacktide.experiment import planning, store
 from slacktide.experiment.goals import Goal, goal_of
 from slacktide.experiment.grid import PolicyEntry
 from slacktide.experiment.local import executor
-from slacktide.experiment.own_inputs import mapped
+from slacktide.experiment.prepare import mapped
 
 if TYPE_CHECKING:
     import polars as pl

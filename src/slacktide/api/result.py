@@ -14,9 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from slacktide import settings
-from slacktide.api.axes import FIGURES
 from slacktide.api.configuring import folder_at
-from slacktide.api.drawing import figure_of, frame_of, onto
+from slacktide.api.drawing import FIGURES, figure_of, frame_of, onto
 from slacktide.api.sources import Origin
 from slacktide.errors import AbsentError, ConfigError
 from slacktide.experiment import run_folder

@@ -18,7 +18,7 @@ from slacktide.api.drawing import frame_of
 from slacktide.errors import ConfigError, InputWarning
 from slacktide.experiment import grid
 from slacktide.experiment.grid import FromFile
-from slacktide.experiment.own_inputs import kept_in
+from slacktide.experiment.prepare import kept_in
 from slacktide.inputs import align, read_hosts, read_workload, write_hosts, write_workload
 from slacktide.inputs.columns.cells import expected_name
 from slacktide.inputs.formats.frames import ArrowStream, OwnColumns, hosts_frame, workload_frame

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
 from inspect import isclass
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, Unpack
 import numpy as np
 
 from slacktide import settings as known_settings
+from slacktide.api.changing import amounts_of, ended, resized, rows_of
 from slacktide.api.configuring import (
     Duration,
     PolicyChoice,
@@ -35,8 +36,6 @@ from slacktide.errors import ConfigError, OutputError
 from slacktide.experiment.run_folder import Finished, wanted_of
 from slacktide.inputs import align
 from slacktide.inputs.columns.cells import expected_name
-from slacktide.inputs.columns.instances import LATEST, format_scale, parse_scale
-from slacktide.inputs.columns.occasions import format_resizing, parse_resizing
 from slacktide.inputs.formats.frames import workload_frame
 from slacktide.inputs.formats.tables import workload_of
 from slacktide.inputs.grouping import Approach, GroupBy, Kind
@@ -213,15 +212,7 @@ class Simulation:
         Simulation
             Itself.
         """
-        import polars as pl
-
-        def ended(rows: pl.DataFrame) -> pl.DataFrame:
-            rows = self._say(
-                rows, request, "scale", lambda text: format_scale((*self._before(parse_scale(text)), (self._next, 0)))
-            )
-            return rows.filter((pl.col("admission") < self._next) | ~self._is(rows, request))
-
-        return self._with(ended)._note("end", request)
+        return self._with(lambda rows: ended(rows, self._rows(rows, request), self._next))._note("end", request)
 
     @in_python(f"{WHERE}.resize")
     def resize(self, request: SupportsIndex | str, **amounts: float) -> Self:
@@ -244,21 +235,9 @@ class Simulation:
         ConfigError
             For a resource that the workload has not, for what is no amount, and for a request that is still to come.
         """
-        resources = self._job.workload.resources
-        new = (self._next, tuple((name, _amount(name, one, resources)) for name, one in amounts.items()))
-        if not amounts:
-            raise ConfigError(f"resize: found no amounts, expected some of {' or '.join(resources)}")
-
-        def said(text: str) -> str:
-            known = parse_resizing(text)
-            return format_resizing((*self._before(known), new, *(one for one in known if one[0] > self._next)))
-
-        def resized(rows: pl.DataFrame) -> pl.DataFrame:
-            if (rows.filter(self._is(rows, request))["admission"] >= self._next).any():
-                raise ConfigError(f"resize: found the request {request!r}, expected one that has come")
-            return self._say(rows, request, "resize", said)
-
-        return self._with(resized)._note("resize", request, **amounts)
+        new = amounts_of(amounts, self._job.workload.resources)
+        self._with(lambda rows: resized(rows, self._rows(rows, request), self._next, new, request))
+        return self._note("resize", request, **amounts)
 
     @in_python(f"{WHERE}.fail_host")
     def fail_host(self, name: str) -> Self:
@@ -353,30 +332,8 @@ class Simulation:
         """When changes begin to hold: all that happens now has happened."""
         return 0.0 if self._at < 0.0 else self._at + NEXT
 
-    def _before(self, steps: Any) -> list[Any]:
-        return [one for one in steps if one[0] < self._next]
-
-    def _is(self, rows: pl.DataFrame, request: SupportsIndex | str) -> pl.Expr:
-        """Which rows are of a request. Raises :class:`ConfigError` where none is."""
-        import polars as pl
-
-        name = "request" if "request" in rows.columns else "id"
-        found: pl.Expr = pl.col(name).eq(pl.lit(self._job.origin.own.number(plain(request))))
-        if rows.filter(found).is_empty():
-            raise ConfigError(f"found the request {request!r}, expected an id of the workload")
-        return found
-
-    def _say(
-        self, rows: pl.DataFrame, request: SupportsIndex | str, column: str, change: Callable[[str], str]
-    ) -> pl.DataFrame:
-        """With another text in a column of a request's rows."""
-        import polars as pl
-
-        if column not in rows.columns:
-            rows = rows.with_columns(pl.lit("").alias(column))
-        text = pl.col(column).cast(pl.String).fill_null("")
-        changed = text.map_elements(change, pl.String)
-        return rows.with_columns(pl.when(self._is(rows, request)).then(changed).otherwise(text).alias(column))
+    def _rows(self, rows: pl.DataFrame, request: SupportsIndex | str) -> pl.Expr:
+        return rows_of(rows, self._job.origin.own.number(plain(request)), request)
 
     def _with(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Self:
         """Goes on with other requests."""
@@ -441,13 +398,3 @@ class Simulation:
 
     def __repr__(self) -> str:
         return f"Simulation({self._run.config.policy.name}: {self.now:g} s{', over' if self.over else ''})"
-
-
-def _amount(name: str, given: object, resources: Sequence[str]) -> float:
-    """Of a resource. Raises :class:`ConfigError` where there is no such resource, and for what is no amount."""
-    if name not in resources:
-        raise ConfigError(f"resize: found {name!r}, expected {' or '.join(resources)}")
-    found = plain(given)
-    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found <= LATEST:
-        raise ConfigError(f"resize: {name}: found {given!r}, expected an amount, 0 or more and at most {LATEST:g}")
-    return float(found)

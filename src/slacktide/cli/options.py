@@ -8,12 +8,18 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, redirect_stdout, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import click
 
 from slacktide.cli.shell import completing
 
+if TYPE_CHECKING:
+    from slacktide.inputs.mapped.reading import Mapped
+    from slacktide.model import ServiceClass
+
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 FILE = click.Path(path_type=Path)
 """A file or directory; whoever reads or writes it says what is wrong with it."""
 
@@ -63,6 +69,11 @@ SETTING = click.option(
     "--set", "words", multiple=True, metavar="SECTION.KEY=VALUE", shell_complete=completing.settings,
     help="One setting; may be repeated.",
 )  # fmt: skip
+
+
+def in_a_cluster(text: str = "How to reach the cluster.") -> Callable[[Command], Command]:
+    """``--kubeconfig``, of which the help says ``text``, and ``--context``."""
+    return lambda command: click.option("--kubeconfig", type=FILE, help=text)(CONTEXT(command))
 
 
 def prints_aside(as_json: bool) -> AbstractContextManager[object]:
@@ -142,3 +153,39 @@ OPTION_SETTINGS = {
 def option_words(named: dict[str, object]) -> list[str]:
     """Options that are settings by another name."""
     return [f"{OPTION_SETTINGS[name]}={value}" for name, value in named.items() if value is not None]
+
+
+COLUMNS = click.option(
+    "--columns", metavar="MAPPING",
+    help='Of a WORKLOAD with columns of its own: "id=pod_uid, admission=created_at:ms, class=tier", a file, or guess.',
+)  # fmt: skip
+KEEP = click.option(
+    "--keep-columns", "keep", type=FILE, help="Write the mapping into this file (.yaml), for --columns."
+)
+
+
+def read(
+    workload: Path, columns: str, keep: Path | None, classes: tuple[ServiceClass, ...], *, rests: bool = False
+) -> Mapped:
+    """The workload of a table; says on stderr what is taken for what before it is used, and what was assumed."""
+    from slacktide.inputs.mapped.reading import Table
+    from slacktide.whole_file import write_whole
+
+    table = Table(workload, columns)
+    for line in table.describe():
+        click.echo(f"slacktide: {line}", err=True)
+    if keep is not None:
+        write_whole(keep, table.columns.kept())
+        click.echo(f"slacktide: --columns {keep} takes the same columns again", err=True)
+    found = table.read(classes, rests=rests)
+    for line in found.notes:
+        click.echo(f"slacktide: {line}", err=True)
+    return found
+
+
+def checked(columns: str | None, keep: Path | None) -> None:
+    """Raises :class:`click.UsageError` where there is nothing to keep, or no file to keep it in."""
+    if keep is not None and columns is None:
+        raise click.UsageError("--keep-columns: keeps what --columns says; leave out both, or give --columns guess")
+    if keep is not None and keep.suffix.lower() not in (".yaml", ".yml"):
+        raise click.UsageError(f"--keep-columns: found {keep.name}, expected a name ending in .yaml")

@@ -38,6 +38,7 @@ class Bar:
         self._stream = sys.stderr if stream is None else stream
         self._clock, self._keep, self._ticking = clock, keep, ticking
         self._rich: Rich | None = None
+        self._what = ""
 
     @property
     def wanted(self) -> bool:
@@ -59,6 +60,12 @@ class Bar:
             self._rich.reset(task)
         self._rich.tasks[0].total = None if part is None else 1.0  # update() takes None for "as it was"
         self._rich.update(task, description=text, completed=part or 0.0, refresh=not self._ticking)
+
+    def tell(self, what: str, part: float = 0.0) -> None:
+        """Shows what is being done and which part (0 to 1) of it is; 0: nobody knows."""
+        if self.wanted:
+            self.show(what, min(part, 1.0) or None, anew=what != self._what)
+            self._what = what
 
     def announce(self, text: str) -> None:
         """A line for itself, above the bar."""

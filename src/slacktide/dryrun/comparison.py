@@ -9,6 +9,7 @@ from typing import Any
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.operations import ControllerGone, Operation
 from slacktide.engine.ledger.overview import STATES, Overview, overview
+from slacktide.for_people import share
 from slacktide.kube.observe.availability_metrics import bonus_owed
 from slacktide.model.service_class import class_name
 
@@ -154,8 +155,8 @@ def text(report: Mapping[str, Any]) -> str:
 def _rows(one: Mapping[str, Any], theirs: str) -> list[tuple[str, ...]]:
     rows = []
     for name, found, first in ((theirs, one["did"], True), ("slacktide", one["would"], False)):
-        labels = (one["class"], _share(one["promised"])) if first else ("", "")
-        numbers = (_share(found["delivered"]), _share(found["share"]), str(found["missed"]), f"{found['owed']:.2f}")
+        labels = (one["class"], share(one["promised"])) if first else ("", "")
+        numbers = (share(found["delivered"]), share(found["share"]), str(found["missed"]), f"{found['owed']:.2f}")
         rows.append((*labels, name, *numbers, str(found["preemptions"]), str(found["waiting"])))
     return rows
 
@@ -167,12 +168,8 @@ def _gap(one: Mapping[str, Any]) -> float:
 
 
 def _differing(one: Mapping[str, Any]) -> tuple[str, ...]:
-    shares = _share(one["did"]["delivered"]), _share(one["would"]["delivered"])
-    return (one["controller"], one["class"], _share(one["promised"]), *shares)
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"
+    shares = share(one["did"]["delivered"]), share(one["would"]["delivered"])
+    return (one["controller"], one["class"], share(one["promised"]), *shares)
 
 
 def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> list[str]:

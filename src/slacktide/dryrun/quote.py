@@ -21,6 +21,7 @@ from slacktide.dryrun.dry_run import ReadOnly
 from slacktide.engine.core.engine import Engine
 from slacktide.engine.core.types import Decision
 from slacktide.errors import ConfigError, fail
+from slacktide.for_people import share
 from slacktide.kube.client.http import NOT_FOUND, ApiError, Connection
 from slacktide.kube.client.kinds import Malformed, encode
 from slacktide.kube.clock import Clock
@@ -54,7 +55,7 @@ class Quote:
     def text(self) -> str:
         """For people, one or two lines."""
         ledger = self.story.get("ledger")
-        promise = f"class {ledger['class']}, promised {ledger['promised']:.4f}: " if ledger else ""
+        promise = f"class {ledger['class']}, promised {share(ledger['promised'])}: " if ledger else ""
         if self.decision is None:
             why = self.story.get("problem") or self.story.get("reason") or "the reason is not known yet"
             return f"{self.name}: {promise}would wait: {why}"

@@ -19,7 +19,7 @@ from slacktide.experiment.run import Outcome, Task
 from slacktide.experiment.run_folder import files_in
 from slacktide.experiment.store import Store
 from slacktide.results import experiment as names
-from slacktide.results.manifest import libraries
+from slacktide.results.directory import libraries
 
 
 class Executor(Protocol):

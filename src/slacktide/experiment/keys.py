@@ -22,7 +22,7 @@ from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, 
 from slacktide.experiment.run_folder import files_in
 from slacktide.kernels.builtin import COSTS, DEFAULT, SCORES
 from slacktide.results import experiment as folder
-from slacktide.results.manifest import SCHEMA_VERSION
+from slacktide.results.directory import SCHEMA_VERSION
 
 SOURCES = ("model", "qos", "state", "kernels", "policy", "inputs", "sim", "results")
 """Packages whose code an outcome depends on."""

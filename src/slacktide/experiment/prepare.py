@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError, OutputError, fail
 from slacktide.experiment import keys
-from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, Share
+from slacktide.experiment.grid import First, FromFile, Generated, Grid, Origin, Peak, PolicyEntry, Share
 from slacktide.inputs import (
     WorkloadParquetWriter,
     read_hosts,
@@ -27,6 +30,7 @@ from slacktide.inputs.grouping import grouped
 from slacktide.inputs.prepare.host_sets import binding_resource, draw_hosts, keep_share
 from slacktide.inputs.prepare.peak import peak
 from slacktide.model import DEFAULT_CLASSES, Hosts, ServiceClass, Workload
+from slacktide.model.window import EPOCH
 from slacktide.results import replaced_directory
 from slacktide.settings import class_mapping, class_of
 
@@ -211,3 +215,26 @@ def first(hosts: Hosts, count: int, before: Sequence[str] = ()) -> Hosts:
         capacity=hosts.capacity[rows],
         attributes=tuple(hosts.attributes[row] for row in rows.tolist()),
     )
+
+
+def mapped(
+    found: Workload, epoch: str, policies: Mapping[str, PolicyEntry], folder: Path
+) -> tuple[FromFile, dict[str, PolicyEntry]]:
+    """A workload that was read from columns of its own, in a file of ``folder`` as all are, and policies whose second 0
+    is its first instant, unless settings say another one."""
+
+    def beginning(one: PolicyEntry) -> PolicyEntry:
+        simulation = one.config.simulation
+        if not epoch or simulation.epoch != EPOCH:
+            return one
+        return replace(one, config=replace(one.config, simulation=replace(simulation, epoch=epoch)))
+
+    return kept_in(folder, partial(write_workload, found)), {name: beginning(one) for name, one in policies.items()}
+
+
+def kept_in(folder: Path, write: Callable[[Path], object]) -> FromFile:
+    """What is written, in a file of ``folder`` named by its content, so that equal ones are equal inputs."""
+    aside = folder / f".given-{os.getpid()}.parquet"
+    write(aside)
+    content = hashlib.sha256(aside.read_bytes()).hexdigest()
+    return FromFile(aside.replace(folder / f"given-{content}.parquet").resolve())

@@ -1,4 +1,4 @@
-"""Rows of workloads: taken out, put together. Rows of hosts: as many as wanted."""
+"""Rows of workloads: taken out, put together. Rows of hosts: as many as wanted. Both over the same resources."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.workload import WorkloadColumns
+from slacktide.errors import InputError, Problem
 from slacktide.model import Hosts, Requests, Workload
 
 COLUMNS = ("ids", "admission", "duration", "demand", "service_class", "job", "anti_affinity", "term")
@@ -22,7 +22,7 @@ TABLES = (
 """What numbers in these columns point at."""
 
 
-def columns_of(workload: Workload | WorkloadColumns) -> tuple[str, ...]:
+def columns_of(workload: Workload) -> tuple[str, ...]:
     """The fields of this workload that hold one entry per row, but for ``request``."""
     return (*COLUMNS, *(name for name in OPTIONAL if getattr(workload, name) is not None))
 
@@ -104,3 +104,44 @@ def _joined(parts: Sequence[Requests], before: NDArray[np.int32]) -> Requests:
     for name in ("scale_time", "scale_request", "scale_replicas"):
         columns[name] = columns[name][order]
     return Requests(**columns)
+
+
+FIRST = ("cpu", "memory")
+
+
+def align(
+    workload: Workload, hosts: Hosts, *, workload_file: str = "workload", hosts_file: str = "hosts"
+) -> tuple[Workload, Hosts]:
+    """Both with the same ``resources``: cpu, memory, then the hosts' others in their order.
+
+    Of a resource that the workload does not mention every request demands 0.
+    Raises :class:`InputError` for a resource that the hosts do not have, naming the files.
+    """
+    problems = [
+        Problem(file, 0, resource, "", f"this resource: {other} has it; here: {', '.join(having)}")
+        for file, having, other, needed in (
+            (hosts_file, hosts.resources, workload_file, workload.resources),
+            (hosts_file, hosts.resources, "every host", FIRST),
+        )
+        for resource in needed
+        if resource not in having
+    ]
+    if problems:
+        raise InputError(problems)
+    resources = (*FIRST, *(name for name in hosts.resources if name not in FIRST))
+    demand = _arranged(workload.demand, workload.resources, resources)
+    limit = None if workload.limit is None else _arranged(workload.limit, workload.resources, resources)
+    return (
+        replace(workload, demand=demand, limit=limit, resources=resources),
+        replace(hosts, capacity=_arranged(hosts.capacity, hosts.resources, resources), resources=resources),
+    )
+
+
+def _arranged(amounts: NDArray[np.float64], having: tuple[str, ...], wanted: tuple[str, ...]) -> NDArray[np.float64]:
+    if having == wanted:
+        return amounts
+    columns = [
+        amounts[:, having.index(name)] if name in having else np.zeros(len(amounts), dtype=np.float64)
+        for name in wanted
+    ]
+    return np.stack(columns, axis=1)

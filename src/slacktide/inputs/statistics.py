@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.inputs.activity import Spans, spans
+from slacktide.inputs.columns.cells import row_codes
 from slacktide.model import APPROACHES, NO_NEIGHBOURS, Hosts, Term, Workload
 from slacktide.model.matching import matching_hosts
 from slacktide.model.placement import RuleKind
@@ -36,7 +37,7 @@ def describe_workload(workload: Workload) -> dict[str, Any]:
     """
     constrained = np.array([bool(term.constraints) for term in workload.terms], dtype=np.bool_)[workload.term]
     sizes = np.unique(workload.job, return_counts=True)[1]
-    popularity = np.bincount(_demand_codes(workload.demand))
+    popularity = np.bincount(row_codes(workload.demand.T, len(workload)))
     count = max(len(workload), 1)
     standing = np.asarray(workload.admission <= workload.admission[:1].max(initial=0.0))
     before = past_of(workload)
@@ -307,15 +308,6 @@ def _quantiles(values: NDArray[Any]) -> Summary | None:
 
 def _share(flags: NDArray[np.bool_]) -> float:
     return float(flags.mean()) if len(flags) else 0.0
-
-
-def _demand_codes(demand: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Equal rows of ``demand`` get equal small numbers."""
-    codes = np.zeros(len(demand), dtype=np.int64)
-    for column in range(demand.shape[1]):
-        values, places = np.unique(demand[:, column], return_inverse=True)
-        codes = np.unique(codes * len(values) + places.reshape(-1), return_inverse=True)[1].reshape(-1)
-    return codes
 
 
 def _span(admission: NDArray[np.float64], ends: NDArray[np.float64]) -> tuple[float, float]:

@@ -6,24 +6,19 @@ that each rule is written once.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns import access, affinity, instances, labels, members, occasions
-from slacktide.inputs.columns.cells import Floats, Integers
+from slacktide.inputs.columns import access, affinity_text, instances, members, occasions
+from slacktide.inputs.columns.cells import Floats, Integers, said_together
+from slacktide.inputs.columns.header import LABEL_COLUMNS
 from slacktide.inputs.columns.workload import WorkloadColumns
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.rows import columns_of
-from slacktide.model import (
-    Hosts,
-    Requests,
-    ServiceClass,
-    Workload,
-    resting,
-)
+from slacktide.inputs.rows import COLUMNS, OPTIONAL
+from slacktide.model import Hosts, Label, Placement, Requests, ServiceClass, Workload, resting
 
 LARGEST = 1e15
 """Seconds or amounts above this are taken for a mistake (whole numbers stay exact in float64 up to 9e15)."""
@@ -79,60 +74,52 @@ def to_workload(columns: WorkloadColumns, classes: tuple[ServiceClass, ...], pro
         terms=columns.terms,
         request=columns.request,
         requests=made,
-        placement=columns.placement,
-        placements=columns.placements,
-        budget=columns.budget,
-        budgets=columns.budgets,
-        resize=columns.resize,
-        resizings=columns.resizings,
-        lost=columns.lost,
-        losses=columns.losses,
-        limit=columns.limit,
-        access=columns.access,
-        accesses=columns.accesses,
-        grace=columns.grace,
-        unready=columns.unready,
-        spells=columns.spells,
-        label=columns.label,
-        labels=columns.labels,
+        **columns.further,
     )
 
 
 def _settle(columns: WorkloadColumns, problems: Problems) -> None:
     """Checks the further columns of the file, and makes of them what a workload has; of what says nothing, nothing."""
     codes, numbers, tables, lines = columns.codes, columns.numbers, columns.tables, columns.lines
-    neighbours = affinity.placements(len(columns.ids), codes, tables)
-    if neighbours is not None:
-        columns.placement, columns.placements = neighbours
-    budgets = affinity.budgets(codes["budget"], tables["budget"].values, lines, problems) if "budget" in codes else None
-    if budgets is not None:
-        columns.budget, columns.budgets = budgets
-    if "resize" in codes:
-        resize, resizings = codes["resize"], tables["resize"].values
-        occasions.check_resizings(resize, resizings, columns.resources, columns.admission, lines, problems)
-        if resize.any():
-            columns.resize, columns.resizings = resize, resizings
-    if "lost" in codes:
-        lost, losses = codes["lost"], tables["lost"].values
+    together = {
+        ("placement", "placements"): said_together(("marks", "rules", "preferences"), codes, tables, Placement),
+        ("budget", "budgets"): (
+            affinity_text.budgets(codes["budget"], tables["budget"].values, lines, problems)
+            if "budget" in codes
+            else None
+        ),
+        ("access", "accesses"): access.accesses(len(columns.ids), codes, numbers, tables),
+        ("label", "labels"): said_together(LABEL_COLUMNS, codes, tables, Label),
+    }
+    for fields, said in together.items():
+        columns.further |= {} if said is None else dict(zip(fields, said, strict=True))
+    of_texts = {"resize": "resizings", "lost": "losses", "unready": "spells"}
+    known = {name: (codes[name], tables[name].values) for name in of_texts if name in codes}
+    if "resize" in known:
+        occasions.check_resizings(*known["resize"], columns.resources, columns.admission, lines, problems)
+    if "lost" in known:
         begun, lasts = columns.admission, columns.duration
-        occasions.check_losses(lost, losses, begun, lasts, columns.requests, lines, problems)
-        if (columns.admission < 0.0).any():
-            columns.lost, columns.losses = lost, losses
-    if "unready" in codes and codes["unready"].any():
-        columns.unready, columns.spells = codes["unready"], tables["unready"].values
+        occasions.check_losses(*known["lost"], begun, lasts, columns.requests, lines, problems)
+    for name, said in known.items():
+        if said[0].any() or (name == "lost" and (columns.admission < 0.0).any()):
+            columns.further |= dict(zip((name, of_texts[name]), said, strict=True))
     if "grace" in numbers:
         check_range(numbers["grace"], lines, "grace", SECONDS, problems)
         if numbers["grace"].any():
-            columns.grace = numbers["grace"]
+            columns.further["grace"] = numbers["grace"]
     access.check(numbers, lines, problems)
-    columns.limit = access.limits(numbers, columns.limits, columns.demand, lines, problems)
-    used = access.accesses(len(columns.ids), codes, numbers, tables)
-    if used is not None:
-        columns.access, columns.accesses = used
-    called = labels.labels(len(columns.ids), codes, tables)
-    if called is not None:
-        columns.label, columns.labels = called
+    limit = access.limits(numbers, columns.limits, columns.demand, lines, problems)
+    columns.further |= {} if limit is None else {"limit": limit}
     columns.codes, columns.numbers = {}, {}
+
+
+def _change(columns: WorkloadColumns, change: Callable[[NDArray[Any]], NDArray[Any]]) -> None:
+    """Every column that has an entry for each row, one at a time: a month of a cell does not fit twice."""
+    for name in COLUMNS:
+        setattr(columns, name, change(getattr(columns, name)))
+    for name in OPTIONAL:
+        if name in columns.further:
+            columns.further[name] = change(columns.further[name])
 
 
 def _expand(columns: WorkloadColumns) -> Requests | None:
@@ -141,19 +128,19 @@ def _expand(columns: WorkloadColumns) -> Requests | None:
         return None
     found = instances.expand(columns.requests, columns.ids, columns.admission)
     columns.request, columns.requests = found.request, None
-    for name in columns_of(columns):
-        one = found.admission if name == "admission" else getattr(columns, name)[found.row]
-        setattr(columns, name, one)
+    _change(columns, lambda values: values[found.row])
+    columns.admission = found.admission
     return found.requests
 
 
 def _sort_by_admission(columns: WorkloadColumns) -> None:
-    """Stable, and one column at a time: a month of a cell does not fit twice."""
+    """In order of admission; rows of one instant stay in theirs."""
     if bool((columns.admission[1:] >= columns.admission[:-1]).all()):
         return
     order = np.argsort(columns.admission, kind="stable")
-    for name in columns_of(columns) if columns.request is None else (*columns_of(columns), "request"):
-        setattr(columns, name, _ordered(getattr(columns, name), order))
+    _change(columns, lambda values: _ordered(values, order))
+    if columns.request is not None:
+        columns.request = _ordered(columns.request, order)
 
 
 def _ordered(values: NDArray[Any], order: Integers) -> NDArray[Any]:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from slacktide.errors import OutputError
 from slacktide.inputs.collapse import collapse
-from slacktide.inputs.columns import access, labels
+from slacktide.inputs.columns import access
 from slacktide.inputs.columns.cells import format_float
-from slacktide.inputs.columns.header import LIMIT_PREFIX, column_name
+from slacktide.inputs.columns.header import LABEL_COLUMNS, LIMIT_PREFIX, column_name
 from slacktide.inputs.columns.instances import KINDS, RequestColumns
 from slacktide.inputs.columns.terms import format_attributes
 from slacktide.inputs.columns.texts import TEXTS
@@ -225,7 +225,7 @@ def _further_columns(workload: Workload, path: Path) -> dict[str, Any]:
 def _label_columns(workload: Workload, path: Path) -> dict[str, Any]:
     if workload.label is None:
         return {}
-    words = {name: [getattr(one, name) for one in workload.labels] for name in labels.COLUMNS}
+    words = {name: [getattr(one, name) for one in workload.labels] for name in LABEL_COLUMNS}
     return {name: _named(path, name, workload.label, said) for name, said in words.items() if any(said)}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from slacktide.kube.client.http import STRATEGIC_MERGE_PATCH
 from slacktide.lab.api import Api
 
 MANAGED_LABEL = "node-restriction.kubernetes.io/slacktide"
@@ -69,9 +68,3 @@ def create_nodes(
     zone_of = dict(zip(names, (zones[number % len(zones)] if zones else "" for number in range(count)), strict=True))
     api.create_all("/api/v1/nodes", [node(name, zone=zone_of[name], **settings) for name in names])
     return names
-
-
-def set_ready(api: Api, name: str, ready: bool) -> None:
-    """Lets a node's kubelet say that it is (not) ready; the controllers then taint it, and in the end evict."""
-    change = {"status": {"conditions": [ready_condition(ready)]}}
-    api.patch(f"/api/v1/nodes/{name}/status", change, STRATEGIC_MERGE_PATCH)

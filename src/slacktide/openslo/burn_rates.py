@@ -12,7 +12,7 @@ from typing import Any
 
 from slacktide.model.durations import parse_duration, write_duration
 from slacktide.openslo import health
-from slacktide.openslo.runbooks import annotated
+from slacktide.openslo.health import annotated
 from slacktide.openslo.series import (
     BUDGET,
     CLASS,

@@ -1,21 +1,23 @@
-"""SLO documents of OpenSLO, Sloth and Pyrra: which one a document is, told by its version."""
+"""SLO documents of OpenSLO, Sloth and Pyrra: which one a document is, told by its version; and as text."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from slacktide import settings_file
 from slacktide.conversion import Node
 from slacktide.errors import ConfigError
 from slacktide.inputs.problems import check_readable
-from slacktide.openslo import pyrra, sloth, v1alpha
+from slacktide.openslo import pyrra, sloth
 from slacktide.openslo.openslo_documents import V1, V2ALPHA
 from slacktide.openslo.slos import Read, key_at
+from slacktide.openslo.v1alpha import V1ALPHA
 
 READERS: Mapping[str, Callable[[Node], Read]] = {
     V1.version: V1.read,
-    v1alpha.VERSION: v1alpha.read,
+    V1ALPHA.version: V1ALPHA.read,
     V2ALPHA.version: V2ALPHA.read,
     sloth.API_VERSION: sloth.read_object,
     pyrra.API_VERSION: pyrra.read,
@@ -70,3 +72,24 @@ def read_document(node: Node) -> Read:
     if reader is None:
         raise ConfigError(f"{key_at(node, 'apiVersion')}: apiVersion: found {found!r}, expected {expected}")
     return reader(node)
+
+
+def yaml_text(documents: Iterable[Any], comment: str = "") -> str:
+    """Documents one after the other; ``comment`` stands above them."""
+    import yaml  # here, because only these commands write YAML
+
+    class Dumper(yaml.SafeDumper):
+        """Writes text of several lines in a block, and nothing by an alias."""
+
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+            return True
+
+    def text(dumper: yaml.SafeDumper, value: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", value, style="|" if "\n" in value else None)
+
+    Dumper.add_representer(str, text)
+    parts = [
+        yaml.dump(one, Dumper=Dumper, sort_keys=False, width=10_000, default_flow_style=False, allow_unicode=True)
+        for one in documents
+    ]
+    return "".join(f"# {line}\n" for line in comment.splitlines()) + "---\n".join(parts)

@@ -19,7 +19,15 @@ from slacktide.kube.observe.scrape import (
     WATCH_DEAD,
     WITHOUT_CLASS,
 )
-from slacktide.openslo.runbooks import annotated
+
+RUNBOOKS = "https://slacktide.io/runbooks.html"
+"""The page, as `make docs` builds it; each alert's section is anchored by its name in small letters."""
+
+
+def annotated(alert: str, summary: str, description: str) -> dict[str, str]:
+    """The annotations of an alert."""
+    return {"summary": summary, "description": description, "runbook_url": f"{RUNBOOKS}#{alert.lower()}"}
+
 
 RELEASE = "namespace, job"
 """Labels that the replicas of one release have in common, in whatever way Prometheus finds them."""

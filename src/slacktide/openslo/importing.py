@@ -18,12 +18,11 @@ from slacktide.conversion import Node
 from slacktide.errors import ConfigError
 from slacktide.kube.resources.custom_resources import EVERYBODY
 from slacktide.openslo import classes, windows
-from slacktide.openslo.bindings import Binding, binding_of
+from slacktide.openslo.bindings import Binding, Workload, binding_of
 from slacktide.openslo.openslo_documents import TIME_BASED, check_slices
 from slacktide.openslo.replicas import workload_of
 from slacktide.openslo.series import CLASS, WORKLOAD
 from slacktide.openslo.slos import Read, Slo
-from slacktide.openslo.workloads import Workload
 
 AVAILABILITY = "slacktide.io/availability"
 RANK = "slacktide.io/rank"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -16,16 +16,22 @@ Text = Annotated[str, Meta(description="text")]
 Number = Annotated[float, Meta(description="a number")]
 Yes = Annotated[bool, Meta(description="true or false")]
 Anything = Annotated[Any, Meta(description="any YAML")]
+Q = TypeVar("Q")
 Shorthand = Annotated[str, Meta(pattern=r"^[1-9][0-9]*[mhdwMQY]$", description="a duration such as 5m, 12h, 30d or 1M")]
 
 
-class Metadata(Strict, rename="camel"):
-    """Of every document; values of labels may be lists."""
+class V2Metadata(Strict, rename="camel"):
+    """Of every document, as Kubernetes has it; values of labels may be lists."""
 
     name: Words
-    display_name: Text | UnsetType = UNSET
     labels: Anything = None
     annotations: Anything = None
+
+
+class Metadata(V2Metadata, rename="camel"):
+    """With a name for people."""
+
+    display_name: Text | UnsetType = UNSET
 
 
 class MetricSource(Strict, rename="camel"):
@@ -45,29 +51,31 @@ class Metric(Strict, rename="camel"):
 Query = Annotated[Metric, Meta(description="a mapping with metricSource")]
 
 
-class RatioMetric(Strict, rename="camel"):
+class RatioMetric(Strict, Generic[Q], rename="camel"):
     """Good or bad of a total, or a ratio as it is."""
 
     counter: Yes | UnsetType = UNSET
-    good: Query | UnsetType = UNSET
-    bad: Query | UnsetType = UNSET
-    total: Query | UnsetType = UNSET
+    good: Q | UnsetType = UNSET
+    bad: Q | UnsetType = UNSET
+    total: Q | UnsetType = UNSET
     raw_type: Literal["success", "failure"] | UnsetType = UNSET
-    raw: Query | UnsetType = UNSET
+    raw: Q | UnsetType = UNSET
 
 
-class SliSpec(Strict, rename="camel"):
+class SliSpec(Strict, Generic[Q], rename="camel"):
     """An indicator."""
 
     description: Text | UnsetType = UNSET
-    threshold_metric: Query | UnsetType = UNSET
-    ratio_metric: Annotated[RatioMetric, Meta(description="a mapping with good or bad, and total")] | UnsetType = UNSET
+    threshold_metric: Q | UnsetType = UNSET
+    ratio_metric: Annotated[RatioMetric[Q], Meta(description="a mapping with good or bad, and total")] | UnsetType = (
+        UNSET
+    )
 
 
 class Indicator(Strict, rename="camel"):
     """An indicator inside an SLO."""
 
-    spec: Annotated[SliSpec, Meta(description="a mapping with thresholdMetric or ratioMetric")]
+    spec: Annotated[SliSpec[Query], Meta(description="a mapping with thresholdMetric or ratioMetric")]
     metadata: Annotated[Metadata, Meta(description="a mapping with name")] | UnsetType = UNSET
     kind: Literal["SLI"] | UnsetType = UNSET
     api_version: Literal["openslo/v1"] | UnsetType = UNSET
@@ -91,31 +99,47 @@ class TimeWindow(Strict, rename="camel"):
     calendar: Annotated[Calendar, Meta(description="a mapping with startTime and timeZone")] | UnsetType = UNSET
 
 
-class Objective(Strict, rename="camel"):
-    """A target."""
+class Target(Strict, rename="camel"):
+    """What objectives of all versions have."""
 
     display_name: Text | UnsetType = UNSET
     op: Literal["lte", "gte", "lt", "gt"] | UnsetType = UNSET
     value: Number | UnsetType = UNSET
     target: Number | UnsetType = UNSET
-    target_percent: Number | UnsetType = UNSET
     time_slice_target: Number | UnsetType = UNSET
+
+
+class PartialTarget(Target, rename="camel"):
+    """What came with v1: per cent, windows of slices, and weights of composite SLOs."""
+
+    target_percent: Number | UnsetType = UNSET
     time_slice_window: Anything = None
-    indicator: Inline | UnsetType = UNSET
-    indicator_ref: Words | UnsetType = UNSET
     composite_weight: Number | UnsetType = UNSET
 
 
-class SloSpec(Strict, rename="camel"):
+class Objective(PartialTarget, rename="camel"):
+    """A target."""
+
+    indicator: Inline | UnsetType = UNSET
+    indicator_ref: Words | UnsetType = UNSET
+
+
+class Promise(Strict, kw_only=True, rename="camel"):
+    """What all versions say of SLOs in the same way."""
+
+    budgeting_method: Literal["Occurrences", "Timeslices", "RatioTimeslices"]
+    description: Text | UnsetType = UNSET
+    alert_policies: Annotated[list[Anything], Meta(description="a list of alert policies")] | UnsetType | None = UNSET
+
+
+class SloSpec(Promise, kw_only=True, rename="camel"):
     """What is promised of a service."""
 
     service: Words
-    budgeting_method: Literal["Occurrences", "Timeslices", "RatioTimeslices"]
     objectives: Annotated[
         list[Annotated[Objective, Meta(description="a mapping with target")]],
         Meta(min_length=1, description="a list of objectives"),
     ]
-    description: Text | UnsetType = UNSET
     indicator: Inline | UnsetType = UNSET
     indicator_ref: Words | UnsetType = UNSET
     time_window: (
@@ -125,7 +149,6 @@ class SloSpec(Strict, rename="camel"):
         ]
         | UnsetType
     ) = UNSET
-    alert_policies: Annotated[list[Anything], Meta(description="a list of alert policies")] | UnsetType | None = UNSET
 
 
 class ServiceSpec(Strict, rename="camel"):
@@ -183,7 +206,7 @@ class AlertNotificationTargetSpec(Strict, rename="camel"):
 SPECS: dict[str, type] = {
     "Service": ServiceSpec,
     "SLO": SloSpec,
-    "SLI": SliSpec,
+    "SLI": SliSpec[Query],
     "DataSource": DataSourceSpec,
     "AlertPolicy": AlertPolicySpec,
     "AlertCondition": AlertConditionSpec,
@@ -225,14 +248,6 @@ V2_API_VERSION = "openslo.com/v2alpha"
 V2Duration = Annotated[str, Meta(pattern=r"^[1-9][0-9]*[mhdw]$", description="a duration such as 5m, 12h, 30d or 4w")]
 
 
-class V2Metadata(Strict, rename="camel"):
-    """As Kubernetes has it."""
-
-    name: Words
-    labels: Anything = None
-    annotations: Anything = None
-
-
 class V2Metric(Strict, rename="camel"):
     """A query, beside the source that it asks."""
 
@@ -244,31 +259,10 @@ class V2Metric(Strict, rename="camel"):
 V2Query = Annotated[V2Metric, Meta(description="a mapping with dataSourceRef or dataSourceSpec, and spec")]
 
 
-class V2RatioMetric(Strict, rename="camel"):
-    """Good or bad of a total, or a ratio as it is."""
-
-    counter: Yes | UnsetType = UNSET
-    good: V2Query | UnsetType = UNSET
-    bad: V2Query | UnsetType = UNSET
-    total: V2Query | UnsetType = UNSET
-    raw_type: Literal["success", "failure"] | UnsetType = UNSET
-    raw: V2Query | UnsetType = UNSET
-
-
-class V2SliSpec(Strict, rename="camel"):
-    """An indicator."""
-
-    description: Text | UnsetType = UNSET
-    threshold_metric: V2Query | UnsetType = UNSET
-    ratio_metric: Annotated[V2RatioMetric, Meta(description="a mapping with good or bad, and total")] | UnsetType = (
-        UNSET
-    )
-
-
 class V2Indicator(Strict, rename="camel"):
     """An indicator inside an SLO."""
 
-    spec: Annotated[V2SliSpec, Meta(description="a mapping with thresholdMetric or ratioMetric")]
+    spec: Annotated[SliSpec[V2Query], Meta(description="a mapping with thresholdMetric or ratioMetric")]
     metadata: Annotated[V2Metadata, Meta(description="a mapping with name")] | UnsetType = UNSET
 
 
@@ -281,33 +275,23 @@ class V2TimeWindow(TimeWindow, rename="camel"):
     duration: V2Duration
 
 
-class V2Objective(Strict, rename="camel"):
+class V2Objective(PartialTarget, rename="camel"):
     """A target."""
 
-    display_name: Text | UnsetType = UNSET
     labels: Anything = None
-    op: Literal["lte", "gte", "lt", "gt"] | UnsetType = UNSET
-    value: Number | UnsetType = UNSET
-    target: Number | UnsetType = UNSET
-    target_percent: Number | UnsetType = UNSET
-    time_slice_target: Number | UnsetType = UNSET
-    time_slice_window: Anything = None
     sli: V2Inline | UnsetType = UNSET
     sli_ref: Words | UnsetType = UNSET
-    composite_weight: Number | UnsetType = UNSET
 
 
-class V2SloSpec(Strict, rename="camel"):
+class V2SloSpec(Promise, kw_only=True, rename="camel"):
     """What is promised of a service, which the text of v2alpha calls ``service`` and its Go SDK ``serviceRef``."""
 
-    budgeting_method: Literal["Occurrences", "Timeslices", "RatioTimeslices"]
     objectives: Annotated[
         list[Annotated[V2Objective, Meta(description="a mapping with target")]],
         Meta(min_length=1, description="a list of objectives"),
     ]
     service: Words | UnsetType = UNSET
     service_ref: Words | UnsetType = UNSET
-    description: Text | UnsetType = UNSET
     sli: V2Inline | UnsetType = UNSET
     sli_ref: Words | UnsetType = UNSET
     time_window: (
@@ -317,10 +301,9 @@ class V2SloSpec(Strict, rename="camel"):
         ]
         | UnsetType
     ) = UNSET
-    alert_policies: Annotated[list[Anything], Meta(description="a list of alert policies")] | UnsetType | None = UNSET
 
 
-V2_SPECS: dict[str, type] = SPECS | {"SLO": V2SloSpec, "SLI": V2SliSpec}
+V2_SPECS: dict[str, type] = SPECS | {"SLO": V2SloSpec, "SLI": SliSpec[V2Query]}
 
 
 class V2Document(Strict, rename="camel"):

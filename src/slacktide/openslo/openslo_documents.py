@@ -1,12 +1,12 @@
-"""Documents of OpenSLO v1 and v2alpha, checked to the last field; their SLOs as the import looks at them.
+"""Documents of OpenSLO, checked to the last field; their SLOs as the import looks at them.
 
-The two versions differ in names only (:class:`Form`).
+The two versions differ in names only (:class:`Form`); v1alpha (``v1alpha.py``) says indicators and windows otherwise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -43,15 +43,17 @@ class Form:
     reference: str
     services: tuple[str, ...]
     query: tuple[str, ...]
+    parts: Mapping[str, tuple[tuple[str, str, str], ...]] = field(default_factory=lambda: PARTS)
+    windows: str = "timeWindow"
 
     def read(self, node: Node) -> Read:
         """One document. Raises :class:`ConfigError` with file, line, field, value and what would be right."""
         plain: Any = node.convert(self.document)
         kind = str(plain.kind)
         spec: Any = ServiceSpec()
-        if node.value.get("spec") is not None:
+        if kind in self.specs and node.value.get("spec") is not None:
             spec = node.child("spec").convert(self.specs[kind])
-        elif kind != "Service":
+        elif kind in self.specs and kind != "Service":
             raise ConfigError(
                 f"{key_at(node, 'kind')}: spec is missing, expected the spec of a document of kind {kind}"
             )
@@ -64,7 +66,7 @@ class Form:
 
     def _check_parts(self, kind: str, document: Node) -> None:
         """What stands in lists of a document: whole documents, or the names of such, which may be in other files."""
-        for key, reference, of in PARTS.get(kind, ()):
+        for key, reference, of in self.parts.get(kind, ()):
             if not document.child("spec").value.get(key):
                 continue
             for item in _items(document.child("spec").child(key)):
@@ -99,7 +101,7 @@ class Form:
         indicator = self._indicator(node, documents)
         method = node.child("budgetingMethod")
         metadata = document.node.child("metadata")
-        window_at = node.child("timeWindow").child(0) if "timeWindow" in node.value else None
+        window_at = node.child(self.windows).child(0) if node.value.get(self.windows) else None
         return [
             Slo(
                 label=document.label,
@@ -109,13 +111,16 @@ class Form:
                 annotations=document.annotations,
                 objective=objective,
                 target=target_of(objective),
-                window=windows.of_openslo(window_at) if window_at is not None else None,
+                window=self._window(window_at) if window_at is not None else None,
                 window_at=window_at,
                 indicator=indicator,
                 budgeting=Budgeting(method, method.value in TIME_BASED),
                 service=self._service(node, documents),
             )
         ]
+
+    def _window(self, node: Node) -> dict[str, Any]:
+        return windows.of_openslo(node)
 
     def _indicator(self, node: Node, documents: Sequence[Read]) -> Indicator:
         if (self.indicator in node.value) == (self.reference in node.value):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from slacktide.openslo.bindings import Workload
 from slacktide.openslo.promql import (
     AGGREGATIONS,
     Call,
@@ -22,7 +23,6 @@ from slacktide.openslo.promql import (
     parse,
 )
 from slacktide.openslo.slos import Indicator
-from slacktide.openslo.workloads import Workload
 
 KNOWN = re.compile(r"\bkube_[a-z]+_")
 """In a query: it reads kube-state-metrics."""

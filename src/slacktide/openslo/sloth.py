@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType
 
@@ -16,9 +16,14 @@ from slacktide.openslo.slos import Indicator, Query, Read, Slo, annotations_of, 
 API_VERSION, KIND = "sloth.slok.dev/v1", "PrometheusServiceLevel"
 WINDOWS = "AlertWindows"
 """Files beside those of SLOs: which alerts Sloth makes for a period."""
+PARTS = ("spec", "metadata")
+"""Of an object; a file is both by itself."""
 FILE_VERSION = "prometheus/v1"
 PERIOD = "30d"
 """What Sloth takes where nothing else is said, on its command line."""
+E = TypeVar("E")
+R = TypeVar("R")
+S = TypeVar("S")
 _NO_LETTER = re.compile(r"[^a-z0-9]+")
 
 
@@ -55,56 +60,44 @@ class Plugin(Strict):
     options: Anything = None
 
 
-class Sli(Strict):
+class Sli(Strict, Generic[E, R]):
     """One of the three."""
 
-    events: Annotated[Events, Meta(description="a mapping with errorQuery and totalQuery")] | UnsetType | None = UNSET
-    raw: Annotated[Raw, Meta(description="a mapping with errorRatioQuery")] | UnsetType | None = UNSET
+    events: E | UnsetType | None = UNSET
+    raw: R | UnsetType | None = UNSET
     plugin: Annotated[Plugin, Meta(description="a mapping with id")] | UnsetType | None = UNSET
 
 
-class FileSli(Strict):
-    """The same, as a file has it."""
+OfObject = Sli[
+    Annotated[Events, Meta(description="a mapping with errorQuery and totalQuery")],
+    Annotated[Raw, Meta(description="a mapping with errorRatioQuery")],
+]
+OfFile = Sli[
+    Annotated[FileEvents, Meta(description="a mapping with error_query and total_query")],
+    Annotated[FileRaw, Meta(description="a mapping with error_ratio_query")],
+]
 
-    events: Annotated[FileEvents, Meta(description="a mapping with error_query and total_query")] | UnsetType | None = (
-        UNSET
-    )
-    raw: Annotated[FileRaw, Meta(description="a mapping with error_ratio_query")] | UnsetType | None = UNSET
-    plugin: Annotated[Plugin, Meta(description="a mapping with id")] | UnsetType | None = UNSET
 
-
-class _Promised(Strict):
-    """An SLO but its indicator; its alerts are Sloth's own affair."""
+class Item(Strict, Generic[S]):
+    """An SLO; its alerts are Sloth's own affair."""
 
     name: Words
     objective: Number
+    sli: Annotated[S, Meta(description="a mapping with events, raw or plugin")]
     description: Text | UnsetType = UNSET
     labels: Anything = None
     plugins: Anything = None
     alerting: Anything = None
 
 
-class SloItem(_Promised, kw_only=True):
-    """An SLO."""
-
-    sli: Annotated[Sli, Meta(description="a mapping with events, raw or plugin")]
-
-
-class FileSloItem(_Promised, kw_only=True):
-    """The same, as a file has it."""
-
-    sli: Annotated[FileSli, Meta(description="a mapping with events, raw or plugin")]
-
-
-Item = Annotated[SloItem, Meta(description="a mapping with name, objective and sli")]
-FileItem = Annotated[FileSloItem, Meta(description="a mapping with name, objective and sli")]
+ITEM = Meta(description="a mapping with name, objective and sli")
 
 
 class Spec(Strict, rename="camel"):
     """SLOs of a service."""
 
     service: Words
-    slos: Annotated[list[Item], Meta(min_length=1, description="a list of SLOs")]
+    slos: Annotated[list[Annotated[Item[OfObject], ITEM]], Meta(min_length=1, description="a list of SLOs")]
     labels: Anything = None
     slo_plugins: Anything = None
 
@@ -114,7 +107,7 @@ class File(Strict):
 
     version: Literal["prometheus/v1"]
     service: Words
-    slos: Annotated[list[FileItem], Meta(min_length=1, description="a list of SLOs")]
+    slos: Annotated[list[Annotated[Item[OfFile], ITEM]], Meta(min_length=1, description="a list of SLOs")]
     labels: Anything = None
     slo_plugins: Anything = None
 
@@ -126,13 +119,13 @@ def read_object(node: Node) -> Read:
     metadata, name, namespace = object_of(node, KIND)
     spec = node.child("spec").convert(Spec)
     annotations = annotations_of(metadata)
-    return Read(node, KIND, name, annotations, spec, _slos_of_object, (API_VERSION, namespace, name))
+    return Read(node, KIND, name, annotations, spec, _slos, (API_VERSION, namespace, name))
 
 
 def read_file(node: Node) -> Read:
     """A file of ``version: prometheus/v1``, whose SLOs have no annotations."""
     spec = node.convert(File)
-    return Read(node, "Sloth file of", str(spec.service), {}, spec, _slos_of_file)
+    return Read(node, "Sloth file of", str(spec.service), {}, spec, _slos)
 
 
 def object_of(node: Node, kind: str) -> tuple[Node, str, str]:
@@ -155,15 +148,8 @@ def _none(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG0
     return []
 
 
-def _slos_of_object(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001  # it names no other one
-    return _slos(document, document.node.child("spec"), document.node.child("metadata"))
-
-
-def _slos_of_file(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001
-    return _slos(document, document.node, document.node)
-
-
-def _slos(document: Read, spec: Node, metadata: Node) -> list[Slo]:
+def _slos(document: Read, documents: Sequence[Read]) -> list[Slo]:  # noqa: ARG001  # it names no other one
+    spec, metadata = (document.node.child(key) if key in document.node.value else document.node for key in PARTS)
     items = spec.child("slos")
     ours = [key for key in document.annotations if key.startswith("slacktide.io/") and key != "slacktide.io/rank"]
     if len(items.value) > 1 and ours:

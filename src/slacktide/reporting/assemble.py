@@ -21,7 +21,7 @@ from slacktide.reporting.gather import (
     table_of,
     told,
 )
-from slacktide.reporting.least import Least
+from slacktide.reporting.scores import Least
 from slacktide.reporting.verdict import Verdict, amount, verdict
 from slacktide.results.experiment import Experiment, read_or_run
 

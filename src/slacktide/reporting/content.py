@@ -206,8 +206,11 @@ def settings(report: Report) -> Rows:
 
 
 def _used(values: Mapping[str, str], key: str) -> str:
-    """What a policy's settings say, unless it takes no notice of this one."""
-    return UNUSED_TEXT if key in UNUSED.get(values["policy.name"], ()) else values.get(key, "")
+    """What a policy's settings say, unless it takes no notice of this one; of one's own, nobody knows."""
+    name, said = values["policy.name"], values.get(key, "")
+    if not {".", ":"}.isdisjoint(name) and key.startswith("policy.") and key != "policy.name":  # file.py:Class
+        return f"{said} (if the policy uses it)"
+    return UNUSED_TEXT if key in UNUSED.get(name, ()) else said
 
 
 def _flat(values: Mapping[str, Any], before: str = "") -> dict[str, str]:

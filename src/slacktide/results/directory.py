@@ -1,21 +1,23 @@
-"""A directory that is there whole or not at all.
-
-Everything is written into a directory beside the target, which then takes its place in one
-step. Whatever ends the program before that leaves earlier results as they were.
-"""
+"""A folder of results, which is there whole or not at all, and its manifest."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
+import hashlib
 import os
+import platform
 import shutil
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import metadata
 from pathlib import Path
+from typing import Any
 
-from slacktide.errors import OutputError
+from slacktide import __version__
+from slacktide.errors import OutputError, fail
 
 AT_FDCWD = -100
 RENAME_EXCHANGE = 2
@@ -55,10 +57,10 @@ def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
     Raises :class:`OutputError` as :func:`check_target`, and for whatever the file system refuses.
     """
     target = check_target(target, ours)
-    aside = target.with_name(f"{_prefix(target)}{_begun(os.getpid())}-{os.getpid()}")
+    aside = target.with_name(f".{target.name}.partial-{socket.gethostname()}-{_begun(os.getpid())}-{os.getpid()}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        _clear_abandoned(target)
+        clear_abandoned(target.parent, glob.escape(target.name))
         aside.mkdir()
         yield aside
         for written in aside.iterdir():
@@ -71,24 +73,11 @@ def replaced_directory(target: Path, ours: frozenset[str]) -> Iterator[Path]:
         shutil.rmtree(aside, ignore_errors=True)
 
 
-def _prefix(target: Path) -> str:
-    return f".{target.name}.partial-{socket.gethostname()}-"
-
-
-def clear_abandoned(folder: Path) -> None:
-    """Removes from ``folder`` what runs on this machine that are no more had begun, for whatever target."""
-    for entry in folder.glob(f".*.partial-{socket.gethostname()}-*"):
+def clear_abandoned(folder: Path, target: str = "*") -> None:
+    """Removes from ``folder`` what runs on this machine that are no more had begun, for targets of these names."""
+    for entry in folder.glob(f".{target}.partial-{socket.gethostname()}-*"):
         *_, begun, number = entry.name.split("-")
         if _is_abandoned(begun, number):
-            shutil.rmtree(entry, ignore_errors=True)
-
-
-def _clear_abandoned(target: Path) -> None:
-    """As :func:`clear_abandoned`, for the same target."""
-    prefix = _prefix(target)
-    for entry in target.parent.iterdir():
-        begun, _, number = entry.name.removeprefix(prefix).partition("-")
-        if entry.name.startswith(prefix) and _is_abandoned(begun, number):
             shutil.rmtree(entry, ignore_errors=True)
 
 
@@ -147,3 +136,52 @@ def _exchange(one: Path, other: Path) -> bool:
     if rename is None:
         return False
     return rename(AT_FDCWD, os.fsencode(one), AT_FDCWD, os.fsencode(other), RENAME_EXCHANGE) == 0
+
+
+FORMAT = "slacktide-results"
+SCHEMA_VERSION = 2
+"""Counts up when a column or key of the results changes its meaning or type, or goes."""
+LIBRARIES = ("numpy", "pyarrow")
+
+
+def libraries() -> dict[str, str]:
+    """What a run was computed with: versions, and which kernels."""
+    from slacktide.kernels.runtime.compiling import described  # what runs nothing does without kernels
+
+    return {name: metadata.version(name) for name in LIBRARIES} | {"kernels": described()}
+
+
+def manifest(
+    configuration: Mapping[str, Any], inputs: Mapping[str, str], command: Sequence[str], totals: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The content of ``manifest.json``.
+
+    ``configuration`` are all settings (they contain the seed), ``inputs`` the SHA-256 of each input file,
+    ``command`` the words of the command line. It holds no clock time and no place where it was written, so
+    that equal runs leave equal manifests. It can itself be given as a settings file.
+    """
+    return {
+        "format": FORMAT,
+        "schema_version": SCHEMA_VERSION,
+        "slacktide": __version__,
+        "python": platform.python_version(),
+        "libraries": libraries(),
+        "machine": f"{platform.system()} {platform.machine()}",
+        "command": list(command),
+        "seed": configuration["simulation"]["seed"],
+        "configuration": dict(configuration),
+        "inputs": dict(inputs),
+        "totals": dict(totals),
+    }
+
+
+def file_hashes(paths: Sequence[Path]) -> dict[str, str]:
+    """SHA-256 of each file's content, by its path as given. Raises :class:`InputError` for an unreadable one."""
+    found = {}
+    for path in paths:
+        try:
+            with path.open("rb") as file:
+                found[str(path)] = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            raise fail(path, f"a readable file ({error.strerror})") from error
+    return found

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from slacktide.errors import fail
-from slacktide.results.manifest import FORMAT as RESULTS
-from slacktide.results.manifest import SCHEMA_VERSION as RESULTS_VERSION
+from slacktide.results.directory import FORMAT as RESULTS
+from slacktide.results.directory import SCHEMA_VERSION as RESULTS_VERSION
 
 FORMAT = "slacktide-experiment"
 SCHEMA_VERSION = 1

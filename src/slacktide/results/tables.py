@@ -18,7 +18,7 @@ from slacktide.model.workload import KINDS
 from slacktide.qos.availability import ACCOUNTINGS, availability, fulfilled
 from slacktide.qos.per_request import instance_numbers, measured_together
 from slacktide.qos.windows import judged
-from slacktide.results.manifest import FORMAT, SCHEMA_VERSION
+from slacktide.results.directory import FORMAT, SCHEMA_VERSION
 
 BATCH = 1 << 16
 """Rows converted and written at a time, and those of a row group: a million of them would take 180 MB."""

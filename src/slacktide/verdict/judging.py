@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from slacktide.for_people import counted
+from slacktide.for_people import counted, share
 from slacktide.verdict.cluster_past import ClusterPast
 from slacktide.verdict.runs import KUBERNETES, SLACKTIDE, Outcome, Sizing, simulated, smallest, together
 
@@ -213,9 +213,9 @@ def _compared(past: ClusterPast, theirs: list[Outcome]) -> list[Compared]:
     waited = np.array(
         [one.bound - max(0.0, one.created) for one in past.pods if one.bound is not None and one.bound > 0.0]
     )
-    for share, what in ((50, "median of waiting times, s"), (90, "90th percentile of waiting times, s")):
-        was = float(np.percentile(waited, share)) if len(waited) else 0.0
-        now = _mean(theirs, lambda one, p=share: float(np.percentile(one.waits[:, 1], p)) if len(one.waits) else 0.0)  # type: ignore[misc]
+    for part, what in ((50, "median of waiting times, s"), (90, "90th percentile of waiting times, s")):
+        was = float(np.percentile(waited, part)) if len(waited) else 0.0
+        now = _mean(theirs, lambda one, p=part: float(np.percentile(one.waits[:, 1], p)) if len(one.waits) else 0.0)  # type: ignore[misc]
         near = abs(was - now) <= max(NEAR_SECONDS, NEAR_SHARE * was)
         found.append(Compared(what, was, now, near))
     was, now = float(past.about["preempted"]), _mean(theirs, _preemptions)
@@ -247,8 +247,8 @@ def _matters(one: Story) -> float:
 def _told(slo: float, sides: list[float], counts: list[float]) -> str:
     kept = ["keeps" if side >= slo else "breaks" for side in sides]
     text = (
-        f"kube-scheduler's rules give it {sides[0]:.4f}, which {kept[0]} its promise of {slo:g}; slacktide gives it "
-        f"{sides[1]:.4f}, which {kept[1]} it"
+        f"kube-scheduler's rules give it {share(sides[0])}, which {kept[0]} its promise of {slo:g}; slacktide gives it "
+        f"{share(sides[1])}, which {kept[1]} it"
     )
     if any(counts):
         first, second = (_count(round(one, 1)) for one in counts)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from slacktide import __version__
-from slacktide.for_people import counted
+from slacktide.for_people import counted, share
 from slacktide.model.durations import write_duration
 from slacktide.palette import css
 from slacktide.verdict.judging import CALLED, Verdict
@@ -39,7 +39,7 @@ def page(found: Verdict) -> str:
     return template.render(
         policy=policy, version=__version__, css=style, sentences=found.sentences(), found=found,
         lasted=write_duration(max(1, round(found.seconds))), sizes=_sizes(found), called=CALLED, whole=found.kept[-1],
-        numbers=_numbers, counted=counted, share=_share, sides=(KUBERNETES, SLACKTIDE),
+        numbers=_numbers, counted=counted, share=share, sides=(KUBERNETES, SLACKTIDE),
     )  # fmt: skip
 
 
@@ -54,7 +54,3 @@ def _numbers(value: float | None) -> str:
     if value is None:
         return "not known"
     return f"{value:,.0f}" if value == round(value) else f"{value:,.1f}"
-
-
-def _share(value: float | None) -> str:
-    return "-" if value is None else f"{value:.4f}"

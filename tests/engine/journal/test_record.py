@@ -30,7 +30,7 @@ from slacktide.engine.journal.to_workload import as_workload
 from slacktide.engine.ledger.restore import restore
 from slacktide.errors import InputError, OutputError, StateError
 from slacktide.inputs import read_hosts, read_workload
-from slacktide.inputs.align import align
+from slacktide.inputs.rows import align
 from slacktide.model import NO_CONSTRAINT, DisruptionLimits, Hours, ServiceClass, Term, Window
 from slacktide.model.constraint import AnyOf, Constraint, Tolerates, Toleration
 from slacktide.model.placement import Placement, Preference

@@ -12,8 +12,9 @@ from slacktide.errors import ConfigError, InputError
 from slacktide.inputs import read_hosts, read_workload, write_workload
 from slacktide.inputs.formats.network_file import network_text, read_network
 from slacktide.inputs.generators.registry import generated
-from slacktide.inputs.prepare import scale, window
+from slacktide.inputs.prepare import scale
 from slacktide.model import Access
+from support.preparing import window
 
 HEAD = "id,admission,duration,cpu,memory,class,resource:network,limit:cpu,users,data,image,preferred,deadline\n"
 NETWORK = """

@@ -16,9 +16,10 @@ from slacktide.errors import InputError, OutputError
 from slacktide.inputs import read_workload, write_workload
 from slacktide.inputs.columns.occasions import format_resizing
 from slacktide.inputs.columns.occasions import parse_resizing as parse
-from slacktide.inputs.prepare import scale, window
+from slacktide.inputs.prepare import scale
 from slacktide.inputs.rows import join, select
 from slacktide.model import Resizing, Workload
+from support.preparing import window
 
 HEAD = "id,admission,duration,cpu,memory,class,instances,resize\n"
 RESIZES = "600: cpu=2 memory=4; 1200.5: cpu=1"

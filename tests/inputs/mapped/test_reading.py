@@ -167,7 +167,7 @@ def test_an_empty_amount_is_a_mistake_in_every_format(tmp_path: Path) -> None:
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "export.parquet"
     file.write_bytes(b"PAR1 not")
-    with pytest.raises(InputError, match=r"export\.parquet.*a Parquet file"):
+    with pytest.raises(InputError, match=r"export\.parquet.*a complete Parquet file"):
         Table(file, "guess")
     with pytest.raises(ConfigError, match=r"found w\.erl, expected a name ending in \.csv or \.parquet"):
         Table(tmp_path / "w.erl", "guess")

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from reference.admission import admitted as slow
 from slacktide.errors import ConfigError
-from slacktide.inputs.prepare import admit, spans
+from slacktide.inputs.prepare import spans
 from slacktide.kernels.offline_admission import ADMITTED, OVER_LIMIT, within_limits
 from slacktide.model import Constraint, Hosts, Term, Workload
 from support import small
+from support.preparing import admit
 from support.small import Request, Several, workload
 
 GOLD = small.GOLD

@@ -15,20 +15,11 @@ from hypothesis import strategies as st
 
 from slacktide.errors import ConfigError
 from slacktide.inputs import write, write_pieces, write_workload
-from slacktide.inputs.prepare import (
-    AdmissionInPieces,
-    admit,
-    peak,
-    peak_of_pieces,
-    scale,
-    thin,
-    thin_pieces,
-    window,
-    window_pieces,
-)
+from slacktide.inputs.prepare import AdmissionInPieces, peak, peak_of_pieces, scale, thin_pieces, window_pieces
 from slacktide.inputs.rows import select
 from slacktide.model import NO_CONSTRAINT, Constraint, Hosts, Term, Workload
 from support import small
+from support.preparing import admit, thin, window
 from support.small import Request, workload
 
 TERMS = (NO_CONSTRAINT, Term((Constraint("disk", "==", "ssd"),)), Term((Constraint("disk", "==", "tape"),)))

@@ -21,10 +21,9 @@ from slacktide.inputs.prepare import (
     remove_hosts,
     scale,
     spans,
-    thin,
-    window,
 )
 from slacktide.model import Constraint, Hosts, Term, Unreadiness, Workload
+from support.preparing import thin, window
 from support.small import BRONZE, FOREVER, GOLD, SILVER, Request, Several, workload
 
 

@@ -104,5 +104,5 @@ def test_one_cluster_is_converted_at_a_time(tmp_path: Path) -> None:
     trace(tmp_path)
     (tmp_path / "Earth").mkdir()
     (tmp_path / "Earth" / "cluster_log.csv").write_text(LOG)
-    with pytest.raises(InputError, match=r"2 files.*the folder of one cluster, with one cluster_log"):
+    with pytest.raises(InputError, match=r"2 files.*expected one file of cluster_log: name it, or its own folder"):
         convert("helios", [tmp_path], tmp_path / "out")

@@ -70,7 +70,7 @@ def dashboard(
         return
 
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(serve(source(Wanted(folder, session, address, trust)), port, opens))
+        asyncio.run(serve(source(folder, session, address, trust), port, opens))
 
 
 HOST = "127.0.0.1"
@@ -144,16 +144,6 @@ def once(location: str) -> Route:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """What was asked for. ``folder``: results or a record; else a scheduler at ``address``, by ``trust``."""
-
-    folder: Path | None
-    session: int | None
-    address: str | None
-    trust: Trust
-
-
-@dataclass(frozen=True, slots=True)
 class Source:
     """Routes that give the page its data, and what they are of, in words."""
 
@@ -161,27 +151,28 @@ class Source:
     routes: Mapping[str, Route]
 
 
-def source(wanted: Wanted) -> Source:
-    """The data of the page. Raises :class:`InputError` for a folder that holds neither results nor a record."""
+def source(folder: Path | None, session: int | None, address: str | None, trust: Trust) -> Source:
+    """The data of the page: of results or a record in ``folder``, else of a scheduler at ``address``, by ``trust``.
+
+    Raises :class:`InputError` for a folder that holds neither.
+    """
     from slacktide.dashboard.simulated_tables import is_results
     from slacktide.dashboard.simulation import Simulation
     from slacktide.dashboard.timeline import timeline_routes
 
-    folder = wanted.folder
     if folder is None:
-        address = wanted.address or lab_address(wanted.trust)
-        return Source(f"scheduler at {address}", Relay(address, wanted.trust).routes())
+        address = address or lab_address(trust)
+        return Source(f"scheduler at {address}", Relay(address, trust).routes())
     if is_results(folder):
         return Source(f"results in {folder}", timeline_routes(Simulation(folder)))
     if any(folder.glob("session-*.json")):
-        return _recorded(folder, wanted.session)
+        return _recorded(folder, session)
     expected = "a folder that 'slacktide simulate --out' or 'slacktide run --record' wrote"
     raise fail(folder, expected)
 
 
 def _recorded(folder: Path, number: int | None) -> Source:
-    import sys
-
+    from slacktide.cli.progress import Bar
     from slacktide.dashboard.recorded import Recording
     from slacktide.dashboard.timeline import timeline_routes
     from slacktide.engine.journal.record import sessions
@@ -190,15 +181,10 @@ def _recorded(folder: Path, number: int | None) -> Source:
     chosen = known.get(max(known) if number is None else number)
     if chosen is None:
         raise ConfigError(f"--session: found {number}, expected one of {', '.join(map(str, known))}")
-    live = sys.stderr.isatty()
-
-    def say(share: float) -> None:
-        if live:
-            click.echo(f"\r\x1b[Kslacktide: doing session {chosen.number} again, {share:.0%}", nl=False, err=True)
-
-    recording = Recording(chosen, folder.resolve().name, say)
-    if live:
-        click.echo("\r\x1b[K", nl=False, err=True)
+    with Bar() as bar:
+        recording = Recording(
+            chosen, folder.resolve().name, lambda share: bar.tell(f"doing session {chosen.number} again", share)
+        )
     return Source(f"record in {folder}, session {chosen.number}", timeline_routes(recording))
 
 
@@ -247,7 +233,6 @@ class Relay:
 
         from slacktide.cli.cluster.scheduler_pages import asking
         from slacktide.dashboard.pages import refusal
-        from slacktide.errors import ConfigError
 
         timeout = aiohttp.ClientTimeout(total=None, connect=10.0, sock_read=QUIET_SECONDS)
         try:

@@ -13,7 +13,7 @@ from slacktide.cli.cluster.explained_objects import WORKLOADS, explained
 from slacktide.cli.cluster.pod_state import condition, state
 from slacktide.cli.cluster.reading import events_about, got, of_events, of_ledger
 from slacktide.cli.cluster.scheduler_pages import Trust, asking_a_scheduler
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import in_a_cluster
 from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup, refused
 
@@ -61,10 +61,6 @@ def _namespaced(command: Callable[..., None]) -> Callable[..., None]:
     return click.option("-n", "--namespace", shell_complete=complete, help=text)(command)
 
 
-def _in_a_cluster(command: Callable[..., None]) -> Callable[..., None]:
-    return click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")(CONTEXT(command))
-
-
 @explain.command("pod")
 @click.argument("name", shell_complete=completing.pods)
 @_namespaced
@@ -100,7 +96,7 @@ def pod(
         return
     where = namespace or _namespace(trust.kubeconfig, trust.context)
     asked = other if slash else name
-    click.echo(asyncio.run(_explain(where, asked, trust.kubeconfig, trust.context, address, trust, as_json)))
+    click.echo(asyncio.run(_explain(where, asked, address, trust, as_json)))
 
 
 def _told(kind: str, name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> str:
@@ -120,7 +116,7 @@ def _add_workload(kind: str, about: str) -> None:
     @explain.command(kind, help=about)
     @click.argument("name")
     @_namespaced
-    @_in_a_cluster
+    @in_a_cluster()
     def workload(name: str, namespace: str | None, kubeconfig: Path | None, context: str | None) -> None:
         click.echo(_told(kind, name, namespace, kubeconfig, context))
 
@@ -128,7 +124,7 @@ def _add_workload(kind: str, about: str) -> None:
 def _add_of_the_cluster(kind: str, about: str, complete: Any = None) -> None:
     @explain.command(kind, help=about)
     @click.argument("name", shell_complete=complete)
-    @_in_a_cluster
+    @in_a_cluster()
     def one(name: str, kubeconfig: Path | None, context: str | None) -> None:
         click.echo(_told(kind, name, None, kubeconfig, context))
 
@@ -139,15 +135,7 @@ _add_of_the_cluster("node", "Says what a node takes, what is on it, and who wait
 _add_of_the_cluster("class", "Says how the promises of a class stand, the worst first.", completing.service_classes)
 
 
-async def _explain(
-    namespace: str,
-    name: str,
-    kubeconfig: Path | None,
-    context: str | None,
-    address: str | None,
-    trust: Trust,
-    as_json: bool,
-) -> str:
+async def _explain(namespace: str, name: str, address: str | None, trust: Trust, as_json: bool) -> str:
     from slacktide.cli.cluster.scheduler_pages import ask
     from slacktide.errors import ConfigError, InputError, Problem
     from slacktide.kube.client.http import connect
@@ -155,10 +143,10 @@ async def _explain(
     asked = {"namespace": namespace, "name": name}
     uid = ""
     if address is None:  # another cluster's scheduler may listen here: the pod's UID tells
-        async with await connect(kubeconfig, context=context) as connection:
+        async with await connect(trust.kubeconfig, context=trust.context) as connection:
             raw = await got(connection, f"/api/v1/namespaces/{namespace}/pods/{name}")
             uid = "" if raw is None else raw["metadata"]["uid"]
-            address = of_lab(kubeconfig, connection.server) or ADDRESS
+            address = of_lab(trust.kubeconfig, connection.server) or ADDRESS
             found, problem = await ask(address, "/explain", asked, trust)
             if found is None or (uid and found.get("uid") != uid):
                 if as_json:

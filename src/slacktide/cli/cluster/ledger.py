@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import FILE, in_a_cluster
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
     from slacktide.kube.publish.ledger_transfer import Kept
 
 SHOWN = 20
-KUBECONFIG = click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
 
 
 @click.group(cls=HelpfulGroup)
@@ -24,8 +23,7 @@ def ledger() -> None:
 
 
 @ledger.command("export")
-@KUBECONFIG
-@CONTEXT
+@in_a_cluster()
 @click.option("-n", "--namespace", help="Only this namespace's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
 @click.option("--out", type=FILE, help="The file to write, whole or not at all; without it, stdout.")
@@ -67,8 +65,7 @@ async def _export(kubeconfig: Path | None, context: str | None, namespace: str) 
 
 @ledger.command("import")
 @click.argument("file", type=FILE)
-@KUBECONFIG
-@CONTEXT
+@in_a_cluster()
 @click.option("--replace", is_flag=True, help="Write also over ledgers that count already.")
 @click.option(
     "--lease",

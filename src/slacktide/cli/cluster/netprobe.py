@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE, echo_json
+from slacktide.cli.options import FILE, echo_json, in_a_cluster
 from slacktide.cli.process import run_fast, until_signal
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.text import table
@@ -41,10 +41,7 @@ def netprobe() -> None:
 
 @netprobe.command("run")
 @click.option("--node", metavar="NAME", help="The node that it runs on.  [default: the host name]")
-@click.option(
-    "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
-)
-@CONTEXT
+@in_a_cluster("How to reach the cluster; inside a pod its own account if none is given.")
 @click.option("--peer", "words", multiple=True, metavar="NAME=HOST:PORT", help="A peer; with one, no cluster is used.")
 @click.option("--peers", "peers_file", type=FILE, help="A file of such, one a line; likewise.")
 @click.option("--key-file", type=FILE, help="The shared key.  [default: $SLACKTIDE_NETPROBE_KEY]")
@@ -135,15 +132,7 @@ async def _run(
 
 def _reading(command: F) -> F:
     """Options of the commands that read rows."""
-    for option in reversed(
-        (
-            click.option("--kubeconfig", type=FILE, help="How to reach the cluster."),
-            CONTEXT,
-            _seconds("stale-after", "A row without a measurement for so long is stale."),
-        )
-    ):
-        command = option(command)
-    return command
+    return in_a_cluster()(_seconds("stale-after", "A row without a measurement for so long is stale.")(command))
 
 
 @netprobe.command()

@@ -8,15 +8,12 @@ from typing import Any
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE, echo_json
+from slacktide.cli.options import FILE, echo_json, in_a_cluster
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 Json = dict[str, Any]
 OUT = click.option("--out", type=FILE, help="A file, written whole or not at all.  [default: standard output]")
-CLUSTER = (
-    click.option("--kubeconfig", type=FILE, help="Of the cluster whose classes are meant where no FILE is given."),
-    CONTEXT,
-)
+CLUSTER = in_a_cluster("Of the cluster whose classes are meant where no FILE is given.")
 JSON = click.option("--json", "as_json", is_flag=True, help="What was done, as JSON; YAML goes to --out only.")
 
 
@@ -46,9 +43,8 @@ def import_(
       slacktide openslo import slos.yaml | kubectl apply -f -
     """
     from slacktide.errors import RefusedError
-    from slacktide.openslo.documents import read_files
+    from slacktide.openslo.documents import read_files, yaml_text
     from slacktide.openslo.importing import SPEC, convert
-    from slacktide.openslo.texts import yaml_text
 
     documents, problems = read_files(files)
     found = convert(documents, rank, period)
@@ -100,8 +96,7 @@ def import_(
     help="OpenSLO v1; or what Sloth (OpenSLO v1alpha) or Pyrra reads.",
 )
 @click.option("--window", metavar="DURATION", help="For Sloth and Pyrra, of classes that have no rolling window: 30d.")
-@CLUSTER[0]
-@CLUSTER[1]
+@CLUSTER
 @OUT
 @JSON
 def export_(
@@ -122,8 +117,8 @@ def export_(
       slacktide openslo export --format sloth classes.yaml | sloth generate -i -
     """
     from slacktide.errors import ConfigError
+    from slacktide.openslo.documents import yaml_text
     from slacktide.openslo.exporting import export
-    from slacktide.openslo.texts import yaml_text
 
     found = export(_classes(files, kubeconfig, context), form, window)
     if not found.documents:
@@ -147,8 +142,7 @@ def export_(
     show_default=True,
     help="A rules file of Prometheus, or an object of the Prometheus Operator.",
 )
-@CLUSTER[0]
-@CLUSTER[1]
+@CLUSTER
 @OUT
 def alerts_(
     files: tuple[Path, ...],
@@ -163,7 +157,7 @@ def alerts_(
     The classes are those of FILE (manifests of ServiceClasses, or settings files with 'classes:'), or of a cluster.
     """
     from slacktide.openslo.burn_rates import prometheus_rule, rules, rules_of_any_class
-    from slacktide.openslo.texts import yaml_text
+    from slacktide.openslo.documents import yaml_text
 
     if any_class and (files or kubeconfig or context):
         raise click.UsageError("--any-class: needs neither files nor a cluster")

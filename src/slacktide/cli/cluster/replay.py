@@ -71,7 +71,7 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
 
     from slacktide.engine.journal.record import sessions
     from slacktide.engine.journal.to_workload import LEFT_OUT, as_workload
-    from slacktide.for_people import count
+    from slacktide.for_people import count, share
 
     known = sessions(directory)
     chosen = [one for one in known if number in (None, one.number)]
@@ -82,7 +82,7 @@ def _as_workload(directory: Path, out: Path, number: int | None, as_json: bool) 
         echo_json(asdict(made))
         return
     delivered, since = (
-        ", ".join(f"{name} {share:.4f}" for name, share in one.items()) for one in (made.delivered, made.availability)
+        ", ".join(f"{name} {share(part)}" for name, part in one.items()) for one in (made.delivered, made.availability)
     )
     click.echo(
         f"session {made.session}: {made.seconds:,.0f} s, {count(made.instances)} instances in {count(made.rows)} rows, "

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE, SETTING
+from slacktide.cli.options import FILE, SETTING, in_a_cluster
 from slacktide.cli.process import run_fast, until_signal
 from slacktide.cli.shell import completing
 
@@ -28,10 +28,7 @@ FORMAT = "%(asctime)s %(levelname).1s %(name)s: %(message)s"
 
 
 @click.command()
-@click.option(
-    "--kubeconfig", type=FILE, help="How to reach the cluster; inside a pod its own account if none is given."
-)
-@CONTEXT
+@in_a_cluster("How to reach the cluster; inside a pod its own account if none is given.")
 @click.option(
     "--policy", metavar="NAME", shell_complete=completing.policies, help="qos-driven (default), priority or hybrid."
 )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import FILE, in_a_cluster
 
 if TYPE_CHECKING:
     import ssl
@@ -100,8 +100,7 @@ class Shown:
 def asking_a_scheduler(command: Callable[..., None]) -> Callable[..., None]:
     """A command with the options that say who asks and how the scheduler is known; it gets them as ``trust``."""
 
-    @click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-    @CONTEXT
+    @in_a_cluster()
     @click.option(
         "--token-file",
         type=FILE,

@@ -6,7 +6,7 @@ import contextlib
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +14,8 @@ import click
 
 from slacktide.cli.cluster import keys
 from slacktide.cli.cluster.keys import View
-from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, as_plain, fitting, named
-from slacktide.cli.options import AS_JSON, CONTEXT, FILE, echo_json
+from slacktide.cli.cluster.top_rows import HEAD, ORDERS, STATES, TONES, Line, fitting, named
+from slacktide.cli.options import AS_JSON, echo_json, in_a_cluster
 from slacktide.cli.shell import completing
 from slacktide.cli.text import paint, room, table
 
@@ -33,8 +33,7 @@ ENDLESS = 10_000
 
 
 @click.command()
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@CONTEXT
+@in_a_cluster()
 @click.option("-n", "--namespace", shell_complete=completing.namespaces, help="Only this namespace's.")
 @click.option("-A", "--all-namespaces", is_flag=True, help="All namespaces', which is the default.")
 @click.option("--once", is_flag=True, help="Print the table once; so is it where the output is no terminal.")
@@ -274,7 +273,7 @@ async def _top(kubeconfig: Path | None, context: str | None, wanted: Wanted) -> 
             if wanted.once:
                 shown, said = picture()
                 if wanted.as_json:
-                    echo_json({"workloads": [as_plain(one) for one in shown], "remarks": said})
+                    echo_json({"workloads": [asdict(one) for one in shown], "remarks": said})
                 else:
                     click.echo(_text(shown, said, len(shown), wide=wanted.wide))
                 return

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from slacktide.cli.text import Tone, paint, width_of
 from slacktide.for_people import duration, share
@@ -79,8 +78,3 @@ def fitting(rows: list[tuple[str, ...]], width: int) -> list[int]:
             break
         places.remove(HEAD.index(name))
     return places
-
-
-def as_plain(one: Line) -> dict[str, Any]:
-    """A line for ``--json``: numbers as they are, by the names of the fields."""
-    return asdict(one)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, astuple
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,12 +40,16 @@ def replay(folder: Path, seeds: int, as_json: bool) -> None:
 
 
 def _replayed(line: Line) -> dict[str, object]:
-    pods = [{"pods": dict(zip(line.nodes, one, strict=True)), "runs": runs} for one, runs in line.pods.items()]
-    loads = {
-        load: {"processing": one.processing, "network": one.network, "completion": one.completion}
-        for load, one in line.loads.items()
-    }
-    return {"scenario": line.scenario, "method": line.method, "placements": pods, "loads": loads}
+    loads = {load: asdict(one) for load, one in line.loads.items()}
+    return {"scenario": line.scenario, "method": line.method, "placements": _placements(line), "loads": loads}
+
+
+def _placements(line: Line | Emulated) -> list[dict[str, object]]:
+    return [{"pods": dict(zip(line.nodes, one, strict=True)), "runs": runs} for one, runs in line.pods.items()]
+
+
+def _pods(line: Line | Emulated) -> str:
+    return ", ".join("/".join(map(str, one)) for one in line.pods)
 
 
 def _replay_table(scenario: str, lines: list[Line]) -> str:
@@ -52,16 +57,10 @@ def _replay_table(scenario: str, lines: list[Line]) -> str:
     head = (scenario, "pods on " + "/".join(lines[0].nodes))
     rows = []
     for line in lines:
-        pods = ", ".join("/".join(map(str, one)) for one in line.pods)
-        numbers = [f"{value:.2f}" for load in loads for value in _numbers(line, load)]
-        rows.append((line.method, pods, *numbers))
+        numbers = [f"{value:.2f}" for load in loads for value in astuple(line.loads[load])]
+        rows.append((line.method, _pods(line), *numbers))
     columns = [f"{load}: {name}" for load in loads for name in ("processing", "network", "done")]
     return table((*head, *columns), rows, left=2) + "\n"
-
-
-def _numbers(line: Line, load: str) -> tuple[float, float, float]:
-    column = line.loads[load]
-    return column.processing, column.network, column.completion
 
 
 COLUMNS = ("pods on", "processing", "network", "done", "from", "to", "place", "simulated", "place")
@@ -133,14 +132,14 @@ def emulate(
 
 
 def _emulated(line: Emulated) -> dict[str, object]:
-    pods = [{"pods": dict(zip(line.nodes, one, strict=True)), "runs": runs} for one, runs in line.pods.items()]
     iterations = dict(zip(("least", "most"), line.iterations, strict=True))
-    measured = {"completion": line.completion, "processing": line.processing, "network": line.network}
     return {
         "method": line.method,
-        "placements": pods,
+        "placements": _placements(line),
         "runs": line.runs,
-        **measured,
+        "completion": line.completion,
+        "processing": line.processing,
+        "network": line.network,
         "iterations": iterations,
         "simulated": line.simulated,
     }
@@ -153,7 +152,7 @@ def _emulation_table(lines: list[Emulated]) -> str:
     rows = [
         (
             line.method,
-            ", ".join("/".join(map(str, one)) for one in line.pods),
+            _pods(line),
             f"{line.processing:.2f}",
             f"{line.network:.3f}",
             f"{line.completion:.2f}",

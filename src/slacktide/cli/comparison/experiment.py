@@ -95,7 +95,6 @@ def run(
 @AS_JSON
 def status(folder: Path, failed: bool, as_json: bool) -> None:
     """Lists the runs of an experiment's folder: done, failed or to come."""
-    from slacktide.cli.text import table
     from slacktide.results import experiment as folders
 
     found = folders.read(folder)
@@ -136,8 +135,8 @@ def carry_out(
     """Do what is missing, with a line of progress on stderr; what failed."""
     from slacktide.cli.comparison.many import Telling
     from slacktide.experiment import conduct
-    from slacktide.experiment.expected import Expected
     from slacktide.experiment.local import executor
+    from slacktide.experiment.store import Expected
 
     guess = Expected(store, grid).of
     with executor(store, jobs, cluster) as hands, Telling(store, hands.jobs, guess=guess) as telling:
@@ -146,8 +145,7 @@ def carry_out(
 
 def _list(store: Store, grid: Grid, runs: Sequence[Listed], jobs: int, as_json: bool) -> None:
     """The dry run."""
-    from slacktide.cli.text import table
-    from slacktide.experiment.expected import Expected
+    from slacktide.experiment.store import Expected
     from slacktide.for_people import duration
 
     expected = Expected(store, grid)

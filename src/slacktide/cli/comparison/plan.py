@@ -8,9 +8,20 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import AS_JSON, FILE, SETTING, chosen_grouping, echo_json, grouping_options, option_words
+from slacktide.cli.options import (
+    AS_JSON,
+    COLUMNS,
+    FILE,
+    KEEP,
+    SETTING,
+    checked,
+    chosen_grouping,
+    echo_json,
+    grouping_options,
+    option_words,
+    read,
+)
 from slacktide.cli.shell import completing
-from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked, read
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -121,7 +132,7 @@ def plan(
     from slacktide.experiment import store as stores
     from slacktide.experiment.grid import FromFile
     from slacktide.experiment.local import cores, executor
-    from slacktide.experiment.own_inputs import mapped
+    from slacktide.experiment.prepare import mapped
     from slacktide.inputs.problems import check_readable
 
     if jobs is not None and cluster is not None:

@@ -10,11 +10,11 @@ from slacktide.cli.options import AS_JSON, FILE, echo_json
 
 
 @click.command()
-@click.argument("folder", metavar="DIR", type=FILE)
+@click.argument("folders", nargs=-1, required=True, metavar="DIR", type=FILE)
 @click.option("--out", type=FILE, required=True, metavar="FILE.html", help="The page to write.")
 @click.option("--export", type=FILE, metavar="DIR", help="Also write every figure there, also 85 and 180 mm wide.")
 @AS_JSON
-def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
+def report(folders: tuple[Path, ...], out: Path, export: Path | None, as_json: bool) -> None:
     """Makes one HTML page of the experiment, or the run, in DIR.
 
     It has the answer, what was compared, figures and their data.
@@ -28,21 +28,16 @@ def report(folder: Path, out: Path, export: Path | None, as_json: bool) -> None:
 
     The page needs no network and no other file. It may be made before all runs are finished: it says what is missing.
     """
-    import sys
-
+    from slacktide.cli.progress import Bar
     from slacktide.reporting import write
 
-    live = sys.stderr.isatty()
-
-    def announce(text: str) -> None:
-        if live:
-            click.echo(f"\r\x1b[Kslacktide: {text}", nl=False, err=True)
-
-    try:
-        figures = write(folder, out, export, announce)
-    finally:
-        if live:
-            click.echo("\r\x1b[K", nl=False, err=True)
+    if len(folders) > 1:
+        raise click.UsageError(
+            f"DIR: found {len(folders)} folders, expected one: runs are compared that are of one experiment (slacktide "
+            "experiment run)"
+        )
+    with Bar() as bar:
+        figures = write(folders[0], out, export, bar.tell)
     if as_json:
         echo_json({"page": str(out), "figures": figures, "export": None if export is None else str(export)})
         return

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, GROUPS, echo_json
+from slacktide.cli.options import AS_JSON, DURATION, FILE, GROUPS, echo_json, in_a_cluster
 from slacktide.cli.process import run_fast, until_signal
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ SAY_SECONDS = 5.0
 
 @click.command()
 @click.argument("workload", type=FILE)
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster; a pod's own account if none is given.")
-@CONTEXT
+@in_a_cluster("How to reach the cluster; a pod's own account if none is given.")
 @click.option("--namespace", default="default", show_default=True, help="Where to; made where it is missing.")
 @click.option("--name", "run", default="w", show_default=True, help="Begins all names; a label of all objects.")
 @click.option(

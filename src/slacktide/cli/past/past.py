@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import AS_JSON, CONTEXT, DURATION, FILE, SETTING, echo_json
+from slacktide.cli.options import AS_JSON, DURATION, FILE, SETTING, echo_json, in_a_cluster
 from slacktide.cli.shell.suggesting import HelpfulGroup
 
 if TYPE_CHECKING:
@@ -49,15 +50,15 @@ def _shared(command: Callable[..., Any]) -> Callable[..., Any]:
         AS_JSON,
     )  # fmt: skip
 
+    @wraps(command)
     def called(out: Path, promise: str, verdict: bool, anonymize: bool, horizon: float, words: tuple[str, ...],
                as_json: bool, **rest: Any) -> None:  # fmt: skip
         command(Asked(out, promise, verdict, anonymize, horizon, words, as_json), **rest)
 
-    called.__name__, called.__doc__ = command.__name__, command.__doc__
-    called.__click_params__ = list(getattr(command, "__click_params__", []))  # type: ignore[attr-defined]
+    shared: Callable[..., Any] = called
     for option in reversed(options):
-        called = option(called)
-    return called
+        shared = option(shared)
+    return shared
 
 
 @click.group(cls=HelpfulGroup)
@@ -78,8 +79,7 @@ def past() -> None:
 
 
 @past.command()
-@click.option("--kubeconfig", type=FILE, help="Of the cluster.  [default: $KUBECONFIG, ~/.kube/config]")
-@CONTEXT
+@in_a_cluster("Of the cluster.  [default: $KUBECONFIG, ~/.kube/config]")
 @_shared
 def cluster(asked: Asked, kubeconfig: Path | None, context: str | None) -> None:
     """What runs and waits in a cluster now.
@@ -177,7 +177,7 @@ def classes(folder: Path) -> None:
     \b
       slacktide past classes week | kubectl apply -f -
     """
-    from slacktide.openslo.texts import yaml_text
+    from slacktide.openslo.documents import yaml_text
     from slacktide.pasts import promises
     from slacktide.submit.manifests import class_object
 

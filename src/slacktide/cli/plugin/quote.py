@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import FILE, in_a_cluster
 from slacktide.cli.shell import completing
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ INSTALLED = "slacktide-system/slacktide"
     shell_complete=completing.service_classes,
     help="Its service class, whatever FILE says.",
 )
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@CONTEXT
+@in_a_cluster()
 @click.option(
     "-n",
     "--namespace",

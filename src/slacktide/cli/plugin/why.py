@@ -12,7 +12,7 @@ import click
 
 from slacktide.cli.cluster import pod_state
 from slacktide.cli.cluster.reading import events_about, got
-from slacktide.cli.options import CONTEXT, FILE
+from slacktide.cli.options import in_a_cluster
 from slacktide.cli.shell import completing
 from slacktide.cli.text import table
 
@@ -28,8 +28,7 @@ HEAD = ("NAMESPACE", "POD", "CLASS", "SINCE", "WHY")
 
 @click.command()
 @click.argument("pod", required=False, shell_complete=completing.pods)
-@click.option("--kubeconfig", type=FILE, help="How to reach the cluster.")
-@CONTEXT
+@in_a_cluster()
 @click.option(
     "-n", "--namespace", shell_complete=completing.namespaces, help="The pods' namespace.  [default: the context's]"
 )

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import FILE, echo_json
-from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
+from slacktide.cli.options import COLUMNS, FILE, KEEP, checked, echo_json, read
 from slacktide.cli.text import paragraph, table
 from slacktide.for_people import count, counted, duration, share
 
@@ -57,9 +56,7 @@ def inspect(
         raise click.UsageError("expected one workload and one host file, found two of a kind")
     classes = settings.load(config_file).classes
     if columns is not None:
-        from slacktide.cli.simulation import columns as mapped
-
-        workload: Workload | None = mapped.read(files[0], columns, keep, classes).workload
+        workload: Workload | None = read(files[0], columns, keep, classes).workload
     else:
         workload = read_workload(workload_files[0], classes=classes) if workload_files else None
     hosts = read_hosts(host_files[0]) if host_files else None
@@ -69,8 +66,6 @@ def inspect(
     if as_json:
         echo_json(found)
     else:
-        from slacktide.cli.simulation.inspect import text
-
         click.echo(text(found))
         if kinds := found.get("workload", {}).get("kinds"):
             click.echo("\n" + _kinds_text(found["workload"]["instances"], kinds))
@@ -102,9 +97,6 @@ def _of_hosts(names: list[str]) -> bool:
 
 def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
     """Requests of several instances, by kind and approach."""
-    from slacktide.cli.text import table
-    from slacktide.for_people import count, counted
-
     head = ("kind", "approach", "requests", "instances", "median", "p90", "largest", "scale events")
     rows = [
         (
@@ -122,8 +114,6 @@ def _kinds_text(instances: int, kinds: list[dict[str, Any]]) -> str:
 
 def _neighbours_text(counts: dict[str, int]) -> str:
     """Instances that have to do with their neighbours, and those with budgets."""
-    from slacktide.for_people import count
-
     asking = ", ".join(f"{name} {count(counts[name])}" for name in ("marks", "near", "away", "spread", "preferences"))
     return (
         f"instances with {asking}; {count(counts['placements'])} distinct placements\n"

@@ -33,13 +33,6 @@ class Parts(Bar):
 
     def __init__(self, stream: TextIO | None = None, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__(stream, clock, ticking=True)
-        self._what = ""
-
-    def tell(self, what: str, part: float = 0.0) -> None:
-        """Shows what is being done and which part (0 to 1) of it is; 0: nobody knows."""
-        if self.wanted:
-            self.show(what, min(part, 1.0) or None, anew=what != self._what)
-            self._what = what
 
 
 def needs(*modules: str) -> None:
@@ -148,52 +141,40 @@ def given(
     return Given(requests_of(whole), iter([whole]))
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """A file that a command writes, and what is said of it beside it: what was done with which files.
-
-    ``columns`` say what the columns of the first of these are, where it has some of its own.
-    """
-
-    out: Path
-    command: str
-    settings: Mapping[str, Any]
-    files: list[Path]
-    columns: str | None = None
-
-    @property
-    def manifest(self) -> Path:
-        return self.out.with_name(f"{self.out.name}.manifest.json")
-
-
 def tell_manifest(path: Path) -> None:
     """What was done and what came of it, for ``--json``: the file that says so beside what was written."""
     click.echo(path.read_text(encoding="utf-8"), nl=False)
 
 
-Outcome = Callable[[], Mapping[str, Any]]
-"""What came of a command; asked once its file has been written."""
-
-
-def write(made: Iterable[Workload], what: Written, outcome: Outcome, progress: Parts) -> None:
-    """Writes a workload that comes in pieces, and beside it what was done as ``NAME.manifest.json``."""
+def write(
+    made: Iterable[Workload],
+    out: Path,
+    command: str,
+    settings: Mapping[str, Any],
+    files: list[Path],
+    outcome: Callable[[], Mapping[str, Any]],
+    progress: Parts,
+) -> Path:
+    """Writes a workload that comes in pieces, and beside it as ``NAME.manifest.json``, whose path it returns, what was
+    done with which files, and what came of it: ``outcome`` is asked once the workload has been written."""
     from slacktide.errors import OutputError
     from slacktide.inputs import write_pieces, write_workload
     from slacktide.results import file_hashes
 
-    out, rest = what.out, iter(made)
+    manifest, rest = out.with_name(f"{out.name}.manifest.json"), iter(made)
     first, second = next(rest), next(rest, None)  # before anything is written: what cannot be made is known by now
     progress.tell(f"writing {out.name}")
-    hashes = file_hashes(what.files)  # before the file is written, which may be one of them
+    hashes = file_hashes(files)  # before the file is written, which may be one of them
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         if second is None:
             write_workload(first, out)  # also of requests of several instances
         else:
             write_pieces(chain([first, second], rest), out)
-        about(what.manifest, what.command, what.settings, hashes, outcome())
+        about(manifest, command, settings, hashes, outcome())
     except OSError as error:
         raise OutputError(f"{out}: cannot be written: {error.strerror or error}") from error
+    return manifest
 
 
 class Counted:

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from slacktide.cli.options import (
+    COLUMNS,
     DURATION,
     FILE,
+    KEEP,
     SETTING,
+    checked,
     chosen_grouping,
     echo_json,
     grouping_options,
@@ -19,7 +22,6 @@ from slacktide.cli.options import (
     prints_aside,
 )
 from slacktide.cli.shell import completing
-from slacktide.cli.simulation.columns import COLUMNS, KEEP, checked
 
 if TYPE_CHECKING:
     from slacktide.config import Config
@@ -157,7 +159,7 @@ def _read_mapped(
     """A table with columns of its own; its first instant is that of second 0, unless settings say another one."""
     from dataclasses import replace
 
-    from slacktide.cli.simulation import columns as mapped
+    from slacktide.cli import options as mapped
     from slacktide.inputs import align, read_hosts
     from slacktide.inputs.grouping import grouped
     from slacktide.model.window import EPOCH

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from slacktide.cli.options import AS_JSON, FILE, SHARE, key_values
+from slacktide.cli.options import AS_JSON, COLUMNS, FILE, SHARE, key_values
 from slacktide.cli.shell import completing
 from slacktide.cli.shell.suggesting import HelpfulGroup
 from slacktide.cli.simulation import trace_rows
-from slacktide.cli.simulation.columns import COLUMNS
 from slacktide.cli.simulation.preparing import (
     CONFIG,
     SEED,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from slacktide.cli.options import AS_JSON, DURATION, ENDLESS, FILE, SHARE
-from slacktide.cli.simulation.columns import COLUMNS
+from slacktide.cli.options import AS_JSON, COLUMNS, DURATION, ENDLESS, FILE, SHARE
 from slacktide.cli.simulation.preparing import (
     CONFIG,
     OUT_FILE,
@@ -17,7 +18,6 @@ from slacktide.cli.simulation.preparing import (
     Counted,
     Given,
     Parts,
-    Written,
     check_file,
     given,
     tell_manifest,
@@ -30,28 +30,65 @@ if TYPE_CHECKING:
     from slacktide.model import Workload
 
 
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What all of them are given; ``columns`` say what those of the workload are, where it has some of its own."""
+
+    workload: Path
+    out: Path
+    config_file: Path | None
+    columns: str | None
+    as_json: bool
+
+    def given(self, progress: Parts, step: str) -> Given:
+        """The workload, of which ``step`` is done next; first of all, whether its outcome can be written."""
+        check_file(self.out)
+        return given(self.workload, self.config_file, progress, step, f"writing {self.out.name}", self.columns)
+
+    def change(
+        self, command: str, settings: Mapping[str, Any], step: str, change: Callable[[Given], Iterable[Workload]]
+    ) -> None:
+        """Writes what ``change`` makes of the workload, and says of how many requests how many are left."""
+        with Parts() as progress:
+            source = self.given(progress, step)
+            made = Counted(change(source))
+            manifest = write(
+                made, self.out, command, settings, [self.workload],
+                lambda: {"requests": made.requests, "of": source.requests}, progress,
+            )  # fmt: skip
+        if self.as_json:
+            tell_manifest(manifest)
+        else:
+            of = "" if made.requests == source.requests else f"{count(made.requests)} of "
+            click.echo(f"{self.out}: {of}{counted(source.requests, 'request')}")
+
+
+def _asked(command: Callable[..., None]) -> Callable[..., None]:
+    """The arguments and options of them all, as :class:`Asked`."""
+
+    @click.argument("workload", type=FILE)
+    @OUT_FILE
+    @CONFIG
+    @COLUMNS
+    @AS_JSON
+    @wraps(command)
+    def called(
+        workload: Path, out: Path, config_file: Path | None, columns: str | None, as_json: bool, **others: Any
+    ) -> None:
+        command(Asked(workload, out, config_file, columns, as_json), **others)
+
+    return called
+
+
 @click.command()
-@click.argument("workload", type=FILE)
+@_asked
 @click.argument("hosts", type=FILE)
-@OUT_FILE
 @click.option(
     "--limit", type=SHARE, default=1.0, show_default=True, metavar="PART",
     help="Of the hosts' capacity, each resource: 0.9 or 90%.",
 )  # fmt: skip
 @click.option("--first-limit", type=SHARE, metavar="PART", help="At the first instant [0.2 less than --limit].")
-@CONFIG
-@COLUMNS
-@AS_JSON
-def admit(
-    workload: Path,
-    hosts: Path,
-    out: Path,
-    limit: float,
-    first_limit: float | None,
-    config_file: Path | None,
-    columns: str | None,
-    as_json: bool,
-) -> None:
+def admit(asked: Asked, hosts: Path, limit: float, first_limit: float | None) -> None:
     """Keeps the requests that HOSTS could carry: admits while the demand of active ones stays within a limit.
 
     A request is also refused when no host satisfies its constraints and is large enough.
@@ -61,21 +98,21 @@ def admit(
     """
     from slacktide.inputs import prepare, read_hosts
 
-    check_file(out)
-    least = prepare.first_limit_of(limit, first_limit)
-    limits = {"limit": limit, "first_limit": least}
-    what = Written(out, "admit", limits, [workload, hosts], columns)
+    limits = {"limit": limit, "first_limit": prepare.first_limit_of(limit, first_limit)}
     with Parts() as progress:
-        machines = read_hosts(hosts)  # first, as the smaller one, lest a mistake in it be found late
-        source = given(workload, config_file, progress, "admitting requests", f"writing {out.name}", columns)
+        machines = read_hosts(hosts)  # before the workload, lest a mistake in what is smaller be found late
+        source = asked.given(progress, "admitting requests")
         made = prepare.AdmissionInPieces(
-            source.pieces, machines, **limits, workload_file=str(workload), hosts_file=str(hosts)
+            source.pieces, machines, **limits, workload_file=str(asked.workload), hosts_file=str(hosts)
         )
-        write(made, what, lambda: _admission(made.admitted, made.refused), progress)
-    if as_json:
-        tell_manifest(what.manifest)
+        files = [asked.workload, hosts]
+        manifest = write(
+            made, asked.out, "admit", limits, files, lambda: _admission(made.admitted, made.refused), progress
+        )
+    if asked.as_json:
+        tell_manifest(manifest)
     else:
-        _say_admission(out, made.admitted, made.refused)
+        _say_admission(asked.out, made.admitted, made.refused)
 
 
 def _admission(admitted: int, found: Refusals) -> dict[str, Any]:
@@ -103,16 +140,10 @@ def _say_admission(out: Path, admitted: int, found: Refusals) -> None:
 
 
 @click.command()
-@click.argument("workload", type=FILE)
-@OUT_FILE
+@_asked
 @click.option("--share", type=SHARE, required=True, metavar="PART", help="Of the requests, above 0 and at most 1.")
-@CONFIG
-@COLUMNS
 @SEED
-@AS_JSON
-def thin(
-    workload: Path, out: Path, share: float, config_file: Path | None, columns: str | None, seed: int, as_json: bool
-) -> None:
+def thin(asked: Asked, share: float, seed: int) -> None:
     """Keeps a random part of the requests, in their order.
 
     \b
@@ -120,36 +151,18 @@ def thin(
     """
     from slacktide.inputs import prepare
 
-    check_file(out)
-    what = Written(out, "thin", {"share": share, "seed": seed}, [workload], columns)
-    kept, of = _changed(
-        what,
-        config_file,
-        "drawing requests",
+    asked.change(
+        "thin", {"share": share, "seed": seed}, "drawing requests",
         lambda source: prepare.thin_pieces(source.pieces, source.requests, share, seed),
-    )
-    _tell(what, f"{count(kept)} of {counted(of, 'request')}", as_json)
+    )  # fmt: skip
 
 
 @click.command()
-@click.argument("workload", type=FILE)
-@OUT_FILE
+@_asked
 @click.option("--from", "start", type=DURATION, required=True, metavar="DURATION", help="The window's beginning.")
 @click.option("--to", "end", type=ENDLESS, required=True, metavar="DURATION", help="The window's end, not part of it.")
 @click.option("--drop-running", is_flag=True, help="Leave out what was admitted before the beginning.")
-@CONFIG
-@COLUMNS
-@AS_JSON
-def window(
-    workload: Path,
-    out: Path,
-    start: float,
-    end: float,
-    drop_running: bool,
-    config_file: Path | None,
-    columns: str | None,
-    as_json: bool,
-) -> None:
+def window(asked: Asked, start: float, end: float, drop_running: bool) -> None:
     """Cuts a stretch of time out of a workload; its beginning becomes second 0.
 
     Requests that run at the beginning arrive at 0 with what is left of their duration; none is cut at the end.
@@ -159,36 +172,18 @@ def window(
     """
     from slacktide.inputs import prepare
 
-    check_file(out)
-    what = Written(out, "window", {"from": start, "to": end, "drop_running": drop_running}, [workload], columns)
-    kept, of = _changed(
-        what,
-        config_file,
-        "cutting the window",
+    asked.change(
+        "window", {"from": start, "to": end, "drop_running": drop_running}, "cutting the window",
         lambda source: prepare.window_pieces(source.pieces, start, end, keep_running=not drop_running),
-    )
-    _tell(what, f"{count(kept)} of {counted(of, 'request')}", as_json)
+    )  # fmt: skip
 
 
 @click.command()
-@click.argument("workload", type=FILE)
-@OUT_FILE
+@_asked
 @click.option("--time", default=1.0, show_default=True, metavar="F", help="Multiplies admissions and durations.")
 @click.option("--demand", default=1.0, show_default=True, metavar="F", help="Multiplies what everybody demands.")
 @click.option("--rate", default=1.0, show_default=True, metavar="F", help="Multiplies arrivals in a second.")
-@CONFIG
-@COLUMNS
-@AS_JSON
-def scale(
-    workload: Path,
-    out: Path,
-    time: float,
-    demand: float,
-    rate: float,
-    config_file: Path | None,
-    columns: str | None,
-    as_json: bool,
-) -> None:
+def scale(asked: Asked, time: float, demand: float, rate: float) -> None:
     """Multiplies times, demands or the rate of arrival.
 
     \b
@@ -198,42 +193,7 @@ def scale(
     """
     from slacktide.inputs import prepare
 
-    check_file(out)
     factors = {"time": time, "demand": demand, "rate": rate}
-    what = Written(out, "scale", factors, [workload], columns)
-    made, _ = _changed(
-        what,
-        config_file,
-        "multiplying",
-        lambda source: (prepare.scale(piece, **factors) for piece in source.pieces),
-        say_of=False,
+    asked.change(
+        "scale", factors, "multiplying", lambda source: (prepare.scale(piece, **factors) for piece in source.pieces)
     )
-    _tell(what, f"{counted(made, 'request')}", as_json)
-
-
-def _tell(what: Written, text: str, as_json: bool) -> None:
-    """What was written, in words or as its manifest has it."""
-    if as_json:
-        tell_manifest(what.manifest)
-    else:
-        click.echo(f"{what.out}: {text}")
-
-
-def _changed(
-    what: Written,
-    config_file: Path | None,
-    step: str,
-    change: Callable[[Given], Iterable[Workload]],
-    *,
-    say_of: bool = True,
-) -> tuple[int, int]:
-    """Makes a workload of the first input; how many requests it has, and of how many.
-
-    ``say_of``: the manifest says the second number, too.
-    """
-    (workload,) = what.files
-    with Parts() as progress:
-        source = given(workload, config_file, progress, step, f"writing {what.out.name}", what.columns)
-        made, of = Counted(change(source)), {"of": source.requests} if say_of else {}
-        write(made, what, lambda: {"requests": made.requests} | of, progress)
-    return made.requests, source.requests

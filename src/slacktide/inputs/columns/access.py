@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.inputs.columns.cells import Codes, Distinct, Floats, parse_float
+from slacktide.inputs.columns.cells import Codes, Distinct, Floats, combined, parse_float
 from slacktide.inputs.problems import Problems
 from slacktide.model import Access
 from slacktide.model.logins import Logins, parse_logins
@@ -93,14 +93,13 @@ def accesses(
 
     ``codes`` and ``numbers`` are columns by name, as far as the file has them; ``tables`` what codes stand for.
     """
-    amounts = [numbers.get(name, np.full(count, empty)) for name, empty in AMOUNTS.items()]
+    data, deadline = (numbers.get(name, np.full(count, empty)) for name, empty in AMOUNTS.items())
     words = [codes.get(name, np.zeros(count, np.int32)) for name in WORDS]
-    if not (amounts[0].any() or np.isfinite(amounts[1]).any() or any(one.any() for one in words)):
+    if not (data.any() or np.isfinite(deadline).any() or any(one.any() for one in words)):
         return None
-    found, index = np.unique(np.stack([*amounts, *words], axis=1), axis=0, return_inverse=True)
-    users, images, preferred = (tables[name].values for name in WORDS)
-    made = [
-        Access(data, images[int(image)], users[int(user)], preferred[int(prefers)], deadline)
-        for data, deadline, user, image, prefers in found.tolist()
-    ]
-    return index.reshape(-1).astype(np.int32), tuple(made)
+
+    def made(data: float, deadline: float, *said: Any) -> Access:
+        users, image, preferred = said
+        return Access(data, image, users, preferred, deadline)
+
+    return combined([data, deadline, *words], [tables[name].values for name in WORDS], made)

@@ -19,11 +19,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
-from slacktide.inputs.columns.cells import parse_integer
+import numpy as np
+from numpy.typing import NDArray
+
+from slacktide.inputs.columns.cells import Codes, parse_integer
 from slacktide.inputs.columns.terms import QUOTED, format_term, parse_term, pieces, unquote
+from slacktide.inputs.problems import Problems
 from slacktide.model import NO_CONSTRAINT, Budget, Preference, Rule, Topology
 from slacktide.model.host_events import Carried
 from slacktide.model.placement import CLUSTER, HOST, RuleKind
@@ -213,3 +217,46 @@ def _checked(text: str, value: T, parse: Callable[[str], T]) -> str:
     except ValueError:
         pass
     raise ValueError(f"found {value!r}, which a file cannot say")
+
+
+def budgets(
+    codes: Codes, values: Sequence[NamedBudget | None], lines: NDArray[np.int64] | None, problems: Problems
+) -> tuple[Codes, tuple[Budget, ...]] | None:
+    """Each row's index among the budgets, -1 for none; ``None`` where nobody has one.
+
+    Adds to ``problems`` every cell that gives a name another bound than another row does, and every
+    name that has no bound in any row.
+    """
+    if not codes.any():
+        return None
+    known: dict[str, tuple[int, Budget]] = {}
+    texts = [_text(one) for one in values]
+    index = np.full(len(texts), -1, np.int32)
+
+    def refuse(code: int, expected: str) -> None:
+        problems.add_rows(codes == code, lines, "budget", [texts[code]] * len(codes), expected)
+
+    for code, one in enumerate(values):
+        if one is None or one[1] is None:
+            continue
+        name, bound = one[0], one[1]
+        if name in known:
+            expected = f"{format_budget(known[name][1])!r}, as in another row, or {name!r} alone"
+            refuse(code, expected)
+        else:
+            known[name] = len(known), budget_of(name, bound)
+            index[code] = known[name][0]
+    for code, one in enumerate(values):
+        if one is not None and one[1] is None:
+            if one[0] in known:
+                index[code] = known[one[0]][0]
+            else:
+                refuse(code, f"a bound in one of the rows, such as '{texts[code]} max-unavailable 1'")
+    return index[codes], tuple(budget for _, budget in known.values())
+
+
+def _text(one: NamedBudget | None) -> str:
+    if one is None:
+        return ""
+    name, bound = one
+    return name if bound is None else format_budget(budget_of(name, bound))

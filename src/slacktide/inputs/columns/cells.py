@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,3 +105,38 @@ def parse_pairs(text: str) -> tuple[tuple[float, float], ...]:
 def format_pairs(pairs: Iterable[tuple[float, float]]) -> str:
     """Text from which :func:`parse_pairs` makes equal ones."""
     return "; ".join(f"{format_float(one)}={format_float(other)}" for one, other in pairs)
+
+
+def row_codes(columns: Iterable[NDArray[Any]], count: int) -> Integers:
+    """Numbers of ``count`` rows, equal where all columns are, in the order of what is in them."""
+    codes = np.zeros(count, np.int64)
+    for column in columns:
+        values, places = np.unique(column, return_inverse=True)
+        codes = np.unique(codes * len(values) + places.reshape(-1), return_inverse=True)[1].reshape(-1)
+    return codes
+
+
+def combined(
+    columns: Sequence[NDArray[Any]], values: Sequence[Sequence[Any]], make: Callable[..., T]
+) -> tuple[Codes, tuple[T, ...]]:
+    """What columns of one length say together: each row's index among the distinct ones, and these, made of the cells.
+
+    The last columns hold places in ``values``, in their order; those before them hold what they say.
+    """
+    codes = row_codes(columns, len(columns[0]))
+    _, first = np.unique(codes, return_index=True)
+    cells: list[Any] = [column[first].tolist() for column in columns]
+    for place, said in enumerate(reversed(values), 1):
+        cells[-place] = [said[code] for code in cells[-place]]
+    return codes.astype(np.int32), tuple(make(*row) for row in zip(*cells, strict=True))
+
+
+def said_together(
+    names: Sequence[str], codes: Mapping[str, Codes], tables: Mapping[str, Distinct[Any]], make: Callable[..., T]
+) -> tuple[Codes, tuple[T, ...]] | None:
+    """As :func:`combined` of columns of texts, as far as the file has them; ``None`` where nobody says anything."""
+    there = [codes[name] for name in names if name in codes]
+    if not any(one.any() for one in there):
+        return None
+    columns = [codes.get(name, np.zeros_like(there[0])) for name in names]
+    return combined(columns, [tables[name].values for name in names], make)

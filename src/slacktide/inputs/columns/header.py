@@ -12,7 +12,8 @@ from slacktide.inputs.problems import Problems
 WORKLOAD_REQUIRED = ("id", "admission", "duration", "cpu", "memory", "class")
 REQUEST_COLUMNS = ("kind", "instances", "completions", "parallelism", "approach", "scale")
 MEMBER_COLUMNS = ("request",)
-LABEL_COLUMNS = ("name", "namespace", "owner")
+LABEL_COLUMNS = ("namespace", "owner", "name")
+"""What people call a request: they go through to results."""
 UNREAD_COLUMNS = ("user",)
 """Columns that a workload may have, and that a run has no use for: ``slacktide trace sample`` has."""
 WORKLOAD_OPTIONAL = (

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from slacktide.inputs.columns import access, affinity_text, instances, labels, occasions, terms
+from slacktide.inputs.columns import access, affinity_text, instances, occasions, terms
 from slacktide.inputs.columns.cells import Distinct
+from slacktide.inputs.columns.header import LABEL_COLUMNS
 from slacktide.model.logins import EXPECTED as USERS
 
 T = TypeVar("T")
@@ -35,7 +36,7 @@ TEXTS: dict[str, TextColumn[Any]] = {
     "lost": TextColumn(occasions.LOST, occasions.parse_past, occasions.format_past),
     "unready": TextColumn(occasions.UNREADY, occasions.parse_unreadiness, occasions.format_unreadiness),
     "budget": TextColumn(affinity_text.EXPECTED_BUDGET, affinity_text.parse_budget, affinity_text.format_budget),
-    **{name: TextColumn(labels.TEXT, str, str) for name in labels.COLUMNS},
+    **{name: TextColumn("text", str, str) for name in LABEL_COLUMNS},
     "users": TextColumn(USERS, access.parse_users, access.format_users),
     "image": TextColumn(access.NAME, access.parse_name, str),
     "preferred": TextColumn(access.NAME, access.parse_name, str),

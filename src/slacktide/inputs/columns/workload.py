@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,23 +11,7 @@ from numpy.typing import NDArray
 from slacktide.inputs.columns.cells import Codes, Floats, Integers
 from slacktide.inputs.columns.instances import RequestColumns
 from slacktide.inputs.columns.texts import Tables
-from slacktide.model import (
-    ALWAYS_READY,
-    NEVER_RESIZED,
-    NO_ACCESS,
-    NO_LABEL,
-    NO_NEIGHBOURS,
-    NOTHING_LOST,
-    Access,
-    Budget,
-    Label,
-    Past,
-    Placement,
-    Resizing,
-    Term,
-    Unreadiness,
-    resting,
-)
+from slacktide.model import Term, resting
 
 
 @dataclass(slots=True)
@@ -36,8 +21,8 @@ class WorkloadColumns:
     ``names`` maps a field of the workload to the name of its column in this format. ``requests`` is ``None``
     where the file has none of their columns; ``request`` is made of them. ``codes`` and ``numbers`` are further columns
     of texts and of numbers that the file has, by name; ``tables`` says what codes stand for, ``limits`` names the
-    column of limits of each resource, where there is any. Of these are made the fields below them, of which those that
-    are ``None`` say nothing.
+    column of limits of each resource, where there is any. Of these is made what is ``further`` in the workload, by its
+    fields; of what says nothing, nothing.
     """
 
     ids: Integers
@@ -59,22 +44,7 @@ class WorkloadColumns:
     numbers: dict[str, Floats] = field(default_factory=dict)
     tables: Tables = field(default_factory=Tables)
     limits: tuple[str, ...] = ()
-    placement: NDArray[np.int32] | None = None
-    placements: tuple[Placement, ...] = (NO_NEIGHBOURS,)
-    budget: NDArray[np.int32] | None = None
-    budgets: tuple[Budget, ...] = ()
-    resize: NDArray[np.int32] | None = None
-    resizings: tuple[Resizing, ...] = (NEVER_RESIZED,)
-    lost: NDArray[np.int32] | None = None
-    losses: tuple[Past, ...] = (NOTHING_LOST,)
-    access: NDArray[np.int32] | None = None
-    accesses: tuple[Access, ...] = (NO_ACCESS,)
-    limit: Floats | None = None
-    grace: Floats | None = None
-    unready: NDArray[np.int32] | None = None
-    spells: tuple[Unreadiness, ...] = (ALWAYS_READY,)
-    label: NDArray[np.int32] | None = None
-    labels: tuple[Label, ...] = (NO_LABEL,)
+    further: dict[str, Any] = field(default_factory=dict)
 
     def let_go(self) -> None:
         """Columns that rest in files need no memory now."""

@@ -17,16 +17,23 @@ BATCH_ROWS = 4_096
 
 
 class CsvFile:
-    """A CSV file; ``rows`` says how many it has at most. Raises :class:`InputError` for a bad header."""
+    """A CSV file; ``rows`` says how many it has at most. Raises :class:`InputError` for a bad header.
+
+    Without ``required`` any header will do, and ``names`` may be set to those of its columns that are to be read.
+    """
 
     numbered_by_line = True
 
-    def __init__(self, path: Path, required: Sequence[str], optional: Sequence[str], resources: bool = True) -> None:
+    def __init__(
+        self, path: Path, required: Sequence[str] = (), optional: Sequence[str] = (), resources: bool = True
+    ) -> None:
         self.problems = Problems(str(path))
         self.rows, text = self._open(path)
         self._content = self._read(text)
         self._columns = [name.strip() for name in next(self._content, (1, []))[1]]
-        self.names = header.check_header(self._columns, required, optional, self.problems, resources)
+        self.names = self._columns
+        if required:
+            self.names = header.check_header(self._columns, required, optional, self.problems, resources)
 
     def _open(self, path: Path) -> tuple[int, Iterable[str]]:
         """The most rows that there can be, and the lines."""

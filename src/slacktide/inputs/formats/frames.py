@@ -79,15 +79,22 @@ class Frame:
     """A table in memory as a file of named columns (``tables.TableFile``); ``name`` is for errors: what it is for.
 
     Of a workload ``own`` is what goes through to results, and ``epoch`` when second 0 was, where admissions say it.
-    Raises :class:`InputError` where columns are missing, unknown, or of other types.
+    Without ``required`` any columns will do, and ``names`` may be set to those that are to be read. Raises
+    :class:`InputError` where columns are missing, unknown, or of other types.
     """
 
     numbered_by_line = False
 
-    def __init__(self, frame: ArrowStream, name: str, required: Sequence[str], optional: Sequence[str]) -> None:
+    def __init__(
+        self, frame: ArrowStream, name: str, required: Sequence[str] = (), optional: Sequence[str] = ()
+    ) -> None:
         self.problems = Problems(name, frame=True)
-        self.table = table_of(_with_index(frame, name, (*required, *optional)), name)
         self.own, self.epoch, workload = OwnColumns(), "", required == header.WORKLOAD_REQUIRED
+        if not required:
+            self.table = _table(frame, name)
+            self.names, self.rows = list(self.table.column_names), int(self.table.num_rows)
+            return
+        self.table = table_of(_with_index(frame, name, (*required, *optional)), name)
         if workload:
             self.table, texts = _numbered(self.table)
             self.table, self.epoch = _since_the_first(self.table)
@@ -105,7 +112,7 @@ class Frame:
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, numbered from 1."""
         row = 0
-        for batch in self.table.to_batches(max_chunksize=BATCH_ROWS):
+        for batch in self.table.select(self.names).to_batches(max_chunksize=BATCH_ROWS):
             columns = dict(zip(batch.schema.names, batch.columns, strict=True))
             begin, row = row, row + batch.num_rows
             yield ColumnBatch(columns, np.arange(begin + 1, row + 1), self.problems)
@@ -131,15 +138,22 @@ def _with_index(frame: Any, name: str, names: Sequence[str]) -> Any:
     return frame.reset_index(level=ours) if ours else frame
 
 
+def _table(frame: ArrowStream, name: str) -> Any:
+    """The frame as an Arrow table."""
+    import pyarrow as pa
+
+    try:
+        return pa.table(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:  # such as objects of several types in one column
+        told = str(error).strip().split("\n")[0]
+        raise fail(name, "a table whose columns have one type each", value=told or type(error).__name__) from error
+
+
 def table_of(frame: ArrowStream, name: str) -> Any:
     """The frame as an Arrow table with the types that Parquet files have, wherever nothing is lost by that."""
     import pyarrow as pa
 
-    try:
-        table = pa.table(frame)
-    except (pa.ArrowException, TypeError, ValueError) as error:  # such as objects of several types in one column
-        told = str(error).strip().split("\n")[0]
-        raise fail(name, "a table whose columns have one type each", value=told or type(error).__name__) from error
+    table = _table(frame, name)
     table = table.drop_columns([one for one in table.column_names if one.startswith(INDEX)])
     for place, field in enumerate(table.schema):
         if pa.types.is_duration(field.type) and field.name in TIMES:

@@ -34,7 +34,8 @@ def read_host_events(path: Path | str, hosts: Hosts) -> HostEvents:
     file = CsvFile(Path(path), header.EVENTS_REQUIRED, header.EVENTS_OPTIONAL, resources=False)
     rows = {str(number): row for row, number in enumerate(hosts.ids.tolist())}
     rows |= {name: row for row, name in enumerate(hosts.names)}
-    known, carried = Distinct(_amounts), Distinct(_carried)
+    known: Distinct[Amounts] = Distinct(lambda text: parse_amounts(text) if text else ())
+    carried: Distinct[Carried] = Distinct(lambda text: affinity_text.parse_counted(text) if text else ())
     times, found, kinds = [np.zeros(0)], [np.zeros(0, np.int64)], [np.zeros(0, np.int8)]
     amounts, marks = [np.zeros(0, int)], [np.zeros(0, int)]
     for batch in file.batches():
@@ -56,14 +57,6 @@ def read_host_events(path: Path | str, hosts: Hosts) -> HostEvents:
         table[np.concatenate(amounts)[order]],
         {event: carried.values[counted[event]] for event in np.flatnonzero(counted).tolist()},
     )
-
-
-def _amounts(text: str) -> Amounts:
-    return parse_amounts(text) if text else ()
-
-
-def _carried(text: str) -> Carried:
-    return affinity_text.parse_counted(text) if text else ()
 
 
 def _row(amounts: Amounts, resources: tuple[str, ...]) -> list[float]:

@@ -22,11 +22,14 @@ GROUPED_ROWS = 262_144
 
 
 class ParquetFile:
-    """A Parquet file with ``rows``; raises :class:`InputError` where it is none, or has other columns or types."""
+    """A Parquet file with ``rows``; raises :class:`InputError` where it is none, or has other columns or types.
+
+    Without ``required`` any columns will do, and ``names`` may be set to those that are to be read.
+    """
 
     numbered_by_line = False
 
-    def __init__(self, path: Path, required: Sequence[str], optional: Sequence[str]) -> None:
+    def __init__(self, path: Path, required: Sequence[str] = (), optional: Sequence[str] = ()) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -40,9 +43,12 @@ class ParquetFile:
         except self._errors as error:
             raise self._unreadable(error) from error
         self._columns: list[str] = list(schema.names)
-        self.names = header.check_header(self._columns, required, optional, self.problems)
-        check_types([schema.field(name) for name in self.names], self.problems)
-        texts = [name for name in self.names if name in TEXTS]
+        self.names, texts = self._columns, []
+        if required:
+            names = header.check_header(self._columns, required, optional, self.problems)
+            check_types([schema.field(name) for name in names], self.problems)
+            self.names = [name for name in names if name not in header.UNREAD_COLUMNS]
+            texts = [name for name in names if name in TEXTS]
         try:
             # With a buffer, and nothing read ahead, a row group's columns are not in memory all at once.
             self._file = pq.ParquetFile(
@@ -56,8 +62,7 @@ class ParquetFile:
 
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, numbered from 1."""
-        read = [name for name in self.names if name not in header.UNREAD_COLUMNS]
-        chosen = None if len(read) == len(self._columns) else read
+        chosen = None if len(self.names) == len(self._columns) else self.names
         batches = self._batches(chosen)
         row = 0
         while True:

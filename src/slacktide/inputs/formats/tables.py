@@ -54,6 +54,11 @@ def read_workload(path: Path, classes: tuple[ServiceClass, ...], rests: bool = F
 
 def workload_of(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool = False) -> Workload:
     """As :func:`read_workload`, from what is opened already."""
+    return to_workload(read_columns(file, classes, rests), classes, file.problems)
+
+
+def read_columns(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool = False) -> WorkloadColumns:
+    """All rows of a workload, not yet checked; what cannot be read is among the file's problems."""
     columns = empty_columns(file, file.rows, Tables(), resting if rests and file.rows >= LEAST else ordinary)
     count = 0
     for batch in file.batches():
@@ -61,7 +66,7 @@ def workload_of(file: TableFile, classes: tuple[ServiceClass, ...], rests: bool 
         count += len(batch)
         columns.let_go()
     columns.cut(count)
-    return to_workload(columns, classes, file.problems)
+    return columns
 
 
 def fill(columns: WorkloadColumns, rows: slice, batch: ColumnBatch, classes: tuple[ServiceClass, ...]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -19,10 +20,6 @@ DEMAND = 0.375
 SERVICES = (20, 16, 17)
 INSTANCES = 2
 CLASSES = (ServiceClass("first", 1.0, 1), ServiceClass("second", 0.95, 2), ServiceClass("third", 0.9, 3))
-
-
-def _hosts(count: int = HOSTS, cpu: float = CAPACITY) -> Hosts:
-    return equal_hosts(count, {"cpu": cpu, "memory": CAPACITY})
 
 
 def _requests(
@@ -48,12 +45,8 @@ def _requests(
     )
 
 
-def _run_1(_values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
-    return iter([_requests((80, 80, 96), seed)]), _hosts()
-
-
-def _run_2(_values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
-    return iter([_requests((0, 221, 0), seed)]), _hosts()
+def _run(counts: tuple[int, int, int], _values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
+    return iter([_requests(counts, seed)]), equal_hosts(HOSTS, {"cpu": CAPACITY, "memory": CAPACITY})
 
 
 def _run_3(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], Hosts]:
@@ -68,13 +61,18 @@ def _run_3(values: Mapping[str, Value], seed: int) -> tuple[Iterator[Workload], 
         parallelism=np.zeros(count, np.int64),
     )
     request = np.repeat(np.arange(count, dtype=np.int32), INSTANCES)
-    return iter([replace(both, request=request, requests=requests)]), _hosts(5, 4.0)
+    return iter([replace(both, request=request, requests=requests)]), equal_hosts(5, {"cpu": 4.0, "memory": CAPACITY})
 
 
 VALIDATION_1 = Generator(
-    "validation-1", "20 equal hosts for 200 requests; 80 gold, 80 silver and 96 bronze, one a second", (), _run_1
+    "validation-1",
+    "20 equal hosts for 200 requests; 80 gold, 80 silver and 96 bronze, one a second",
+    (),
+    partial(_run, (80, 80, 96)),
 )
-VALIDATION_2 = Generator("validation-2", "20 equal hosts for 200 requests; 221 silver, one a second", (), _run_2)
+VALIDATION_2 = Generator(
+    "validation-2", "20 equal hosts for 200 requests; 221 silver, one a second", (), partial(_run, (0, 221, 0))
+)
 VALIDATION_3 = Generator(
     "validation-3",
     "5 equal hosts for 100 instances; 53 services of 2 instances, one service a second",

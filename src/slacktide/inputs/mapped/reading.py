@@ -12,24 +12,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from slacktide.errors import ConfigError, fail
+from slacktide.errors import ConfigError
 from slacktide.inputs.columns import header
 from slacktide.inputs.columns.cells import Floats
 from slacktide.inputs.columns.column_batch import ColumnBatch
-from slacktide.inputs.columns.texts import Tables
 from slacktide.inputs.formats import tables
-from slacktide.inputs.formats.csv_files import BATCH_ROWS as CSV_ROWS
 from slacktide.inputs.formats.csv_files import CsvFile
-from slacktide.inputs.formats.frames import ArrowStream
-from slacktide.inputs.formats.parquet_files import BATCH_ROWS
+from slacktide.inputs.formats.frames import ArrowStream, Frame
+from slacktide.inputs.formats.parquet_files import ParquetFile
 from slacktide.inputs.mapped import values
 from slacktide.inputs.mapped.mapping import TIMED, Column, Columns, said, settled, units_of
-from slacktide.inputs.problems import Problems, check_readable
 from slacktide.inputs.validation import to_workload
 from slacktide.model import ServiceClass, Workload, arrow
-from slacktide.model.resting import LEAST, ordinary, resting
 
-NOTHING = ("", "\\N", "NULL", "null", "None", "<null>")
+NOTHING = ("\\N", "NULL", "null", "None", "<null>")
 """What databases write where there is nothing."""
 AFTER = "an instant after the admission; empty: it never completes"
 WORDS = ("class", "name", "namespace", "owner", "kind", "approach")
@@ -40,90 +36,6 @@ BESIDE_IDS = 2**40
 """From here on such numbers count: rows that name no job have one of their own, which is called by their id."""
 DIGITS = 6
 """Behind the point of seconds: microseconds, which are also what is left of Unix time in a float."""
-
-
-class _Csv(CsvFile):
-    """A CSV file with any header, whose cells are texts; what databases write for nothing is empty."""
-
-    def __init__(self, path: Path) -> None:  # its columns are for the mapping to judge: CsvFile's check is left out
-        self.problems = Problems(str(path))
-        self.rows, text = self._open(path)
-        self._content = self._read(text)
-        self.names = [name.strip() for name in next(self._content, (1, []))[1]]
-
-    def tables(self, names: list[str]) -> Iterator[tuple[dict[str, Any], NDArray[np.int64]]]:
-        """Some rows at a time: columns of these names, and lines."""
-        places = [self.names.index(name) for name in names]
-        width = len(self.names)
-        rows: list[list[str]] = []
-        lines: list[int] = []
-        for line, row in self._content:
-            if len(row) != width:
-                self.problems.add(line, "", f"{len(row)} fields", f"{width} fields, as the header has")
-                continue
-            rows.append([row[place].strip() for place in places])
-            lines.append(line)
-            if len(rows) == CSV_ROWS:
-                yield self._arrow(names, rows), np.array(lines, np.int64)
-                rows, lines = [], []
-        if rows:
-            yield self._arrow(names, rows), np.array(lines, np.int64)
-
-    def _arrow(self, names: list[str], rows: list[list[str]]) -> dict[str, Any]:
-        columns = zip(*rows, strict=True)
-        return {
-            name: arrow.texts(texts, np.array([one in NOTHING for one in texts], np.bool_))
-            for name, texts in zip(names, columns, strict=True)
-        }
-
-
-class _Parquet:
-    """A Parquet file with any columns."""
-
-    def __init__(self, path: Path) -> None:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-
-        check_readable(path)
-        self.problems = Problems(str(path))
-        try:
-            self._file = pq.ParquetFile(path, pre_buffer=False)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise fail(path, "a Parquet file", value=str(error).split("\n")[0]) from error
-        self.names = list(self._file.schema_arrow.names)
-        self.rows = int(self._file.metadata.num_rows)
-
-    def tables(self, names: list[str]) -> Iterator[tuple[dict[str, Any], NDArray[np.int64]]]:
-        import pyarrow as pa
-
-        row = 0
-        try:
-            for batch in self._file.iter_batches(BATCH_ROWS, columns=names):
-                begin, row = row, row + batch.num_rows
-                columns = dict(zip(batch.schema.names, batch.columns, strict=True))
-                yield columns, np.arange(begin + 1, row + 1)
-        except (pa.ArrowException, OSError) as error:
-            raise fail(self.problems.file, "a whole Parquet file", value=str(error).split("\n")[0]) from error
-
-
-class _Frame:
-    """A frame with any columns."""
-
-    def __init__(self, frame: ArrowStream, name: str) -> None:
-        import pyarrow as pa
-
-        self.problems = Problems(name, frame=True)
-        try:
-            self.table = pa.table(frame)
-        except (pa.ArrowException, TypeError, ValueError) as error:
-            raise fail(name, "a table whose columns have one type each", value=str(error).split("\n")[0]) from error
-        self.names, self.rows = list(self.table.column_names), int(self.table.num_rows)
-
-    def tables(self, names: list[str]) -> Iterator[tuple[dict[str, Any], NDArray[np.int64]]]:
-        row = 0
-        for batch in self.table.select(names).to_batches(max_chunksize=BATCH_ROWS):
-            begin, row = row, row + batch.num_rows
-            yield dict(zip(batch.schema.names, batch.columns, strict=True)), np.arange(begin + 1, row + 1)
 
 
 @dataclass(slots=True)
@@ -161,12 +73,14 @@ class Table:
             path = Path(source)
             if path.suffix.lower() not in (".csv", ".parquet"):
                 raise ConfigError(f"--columns: found {path.name}, expected a name ending in .csv or .parquet")
-            self._file: _Csv | _Parquet | _Frame = _Csv(path) if path.suffix.lower() == ".csv" else _Parquet(path)
+            self._file: CsvFile | ParquetFile | Frame = (
+                CsvFile(path) if path.suffix.lower() == ".csv" else ParquetFile(path)
+            )
         else:
-            self._file = _Frame(source, "workload")
+            self._file = Frame(source, "workload")
         self.problems, self.rows = self._file.problems, self._file.rows
         self.name = self.problems.file
-        self.numbered_by_line = isinstance(self._file, _Csv)
+        self.numbered_by_line = self._file.numbered_by_line
         twice = {name for name in self._file.names if self._file.names.count(name) > 1}
         if twice:
             raise ConfigError(f"{self.name}: found the column {sorted(twice)[0]!r} twice, expected every one once")
@@ -185,7 +99,7 @@ class Table:
     @property
     def arrow(self) -> Any:
         """The table, where it is in memory."""
-        return self._file.table if isinstance(self._file, _Frame) else None
+        return self._file.table if isinstance(self._file, Frame) else None
 
     def describe(self) -> list[str]:
         """The mapping, for people, and what stays behind."""
@@ -209,10 +123,11 @@ class Table:
 
     def _first(self, names: list[str]) -> dict[str, float]:
         """The first number of each of these columns within the first rows; the file is opened for it once more."""
-        again = self._file if isinstance(self._file, _Frame) else type(self._file)(Path(self.name))
+        again = self._file if isinstance(self._file, Frame) else type(self._file)(Path(self.name))
         found: dict[str, float] = {}
-        for columns, _ in again.tables(names):
-            for name, column in columns.items():
+        again.names = names
+        for batch in again.batches():
+            for name, column in self._theirs(batch).items():
                 cells = values.times(column, "")
                 good = cells.values[~np.isnan(cells.values)]
                 if len(good) and not cells.instants:
@@ -222,17 +137,10 @@ class Table:
 
     def read(self, classes: tuple[ServiceClass, ...], *, rests: bool = False) -> Mapped:
         """The workload, in order of admission. Raises :class:`InputError` with every broken value."""
-        room = resting if rests and self.rows >= LEAST else ordinary
-        columns = tables.empty_columns(self, self.rows, Tables(), room)
-        count = 0
-        for batch in self.batches():
-            tables.fill(columns, slice(count, count + len(batch)), batch, classes)
-            count += len(batch)
-            columns.let_go()
-        columns.cut(count)
+        columns = tables.read_columns(self, classes, rests)
         self._check_ids()
         epoch = ""
-        if self._found.absolute and count:
+        if self._found.absolute and len(columns.ids):
             first = float(columns.admission.min())
             columns.admission[:] = np.round(columns.admission - first, DIGITS)
             epoch = datetime.fromtimestamp(first, UTC).isoformat()
@@ -251,9 +159,19 @@ class Table:
 
     def batches(self) -> Iterator[ColumnBatch]:
         """Some rows at a time, by our columns."""
-        sources = list(dict.fromkeys(one.source for one in self.columns.columns if not one.constant))
-        for columns, lines in self._file.tables(sources):
-            yield self._batch(columns, lines)
+        self._file.names = list(dict.fromkeys(one.source for one in self.columns.columns if not one.constant))
+        for batch in self._file.batches():
+            yield self._batch(self._theirs(batch), batch.lines)
+
+    def _theirs(self, batch: ColumnBatch) -> Mapping[str, Any]:
+        """The table's own columns; of texts of a CSV file, what databases write for nothing is empty."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if not self.numbered_by_line:
+            return batch.columns
+        nothing = pa.array(NOTHING)
+        return {name: pc.if_else(pc.is_in(one, value_set=nothing), None, one) for name, one in batch.columns.items()}
 
     def _batch(self, theirs: Mapping[str, Any], lines: NDArray[np.int64]) -> ColumnBatch:
         import pyarrow as pa

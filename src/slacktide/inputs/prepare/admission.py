@@ -5,17 +5,15 @@ A workload may come piece by piece: who is active is all that is carried on.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from slacktide.errors import ConfigError
 from slacktide.inputs.activity import Spans, spans
-from slacktide.inputs.align import align
-from slacktide.inputs.rows import select
+from slacktide.inputs.rows import align, select
 from slacktide.inputs.statistics import Homes
 from slacktide.model import Hosts, Workload
 
@@ -46,43 +44,6 @@ class Refusals:
     def refused(self) -> int:
         """All that were not admitted."""
         return self.no_host + self.too_large + sum(self.over_limit.values())
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Admission(Refusals):
-    """What was admitted, and how many requests were refused for which reason."""
-
-    workload: Workload
-
-
-def admit(workload: Workload, hosts: Hosts, *, limit: float = 1.0, first_limit: float | None = None) -> Admission:
-    """Admits requests in their order while the sum over active ones stays within ``limit`` of the hosts' capacity.
-
-    ``limit`` is a part of the aggregate capacity, for every resource; at the first instant of the workload it is
-    ``first_limit`` (None: 0.2 less). A request is active on one infinite host (:func:`spans`): it holds its demand from
-    its admission until it completes. One of several instances is admitted whole or refused whole; where not all of
-    them begin at once, the most it ever demands at once is held from its admission to its end.
-
-    Both must have the same resources (:func:`slacktide.inputs.align`). Raises :class:`ConfigError` for limits that
-    are none, and where nothing is admitted.
-    """
-    made = AdmissionInPieces([workload], hosts, limit=limit, first_limit=first_limit)
-    (kept,) = made
-    return Admission(workload=kept, **asdict(made.refused))
-
-
-def refusals(verdict: NDArray[np.int8], at_first: NDArray[np.bool_], resources: Sequence[str]) -> dict[str, Any]:
-    """The fields of :class:`Refusals` for these verdicts; ``at_first`` marks requests of the first instant."""
-    from slacktide.kernels.offline_admission import OVER_LIMIT
-
-    return {
-        "no_host": int(np.count_nonzero(verdict == NO_HOST)),
-        "too_large": int(np.count_nonzero(verdict == TOO_LARGE)),
-        "over_limit": {
-            name: int(np.count_nonzero(verdict == OVER_LIMIT + index)) for index, name in enumerate(resources)
-        },
-        "at_first": int(np.count_nonzero((verdict >= OVER_LIMIT) & at_first)),
-    }
 
 
 def first_limit_of(limit: float, first_limit: float | None) -> float:
@@ -154,11 +115,18 @@ def _most_at_once(
 
 
 class AdmissionInPieces:
-    """What :func:`admit` does, for pieces in order of admission: every row a request of its own, or all in one piece.
+    """Admits requests in their order while the sum over active ones stays within ``limit`` of the hosts' capacity.
 
-    Iterate over it once: it gives the admitted rows of each piece that has some, and raises :class:`ConfigError` in
-    the end where none had. Then ``admitted`` and ``refused`` say how many requests. Pieces and ``hosts`` need not have
-    the same resources: they are aligned as :func:`slacktide.inputs.align` does it, with the files' names.
+    ``limit`` is a part of the aggregate capacity, for every resource; at the first instant of the workload it is
+    ``first_limit`` (None: 0.2 less). A request is active on one infinite host (:func:`spans`): it holds its demand from
+    its admission until it completes. One of several instances is admitted whole or refused whole; where not all of
+    them begin at once, the most it ever demands at once is held from its admission to its end.
+
+    Pieces are in order of admission: every row a request of its own, or all in one piece. Iterate over it once: it
+    gives the admitted rows of each piece that has some, and raises :class:`ConfigError` in the end where none had. Then
+    ``admitted`` and ``refused`` say how many requests. Pieces and ``hosts`` need not have the same resources: they are
+    aligned as :func:`slacktide.inputs.rows.align` does it, with the files' names. Raises :class:`ConfigError` for
+    limits that are none.
     """
 
     def __init__(
@@ -252,5 +220,13 @@ class _Active:
         kept = np.concatenate([np.ones(len(self._end), np.bool_), admitted[claims.release_of]])
         later = (end > last) & np.isfinite(end) & kept
         self._end, self._demand = end[later], release[later]
-        refused = Refusals(**refusals(verdict, claims.start == self._first, piece.resources))
+        refused = Refusals(
+            no_host=int(np.count_nonzero(verdict == NO_HOST)),
+            too_large=int(np.count_nonzero(verdict == TOO_LARGE)),
+            over_limit={
+                name: int(np.count_nonzero(verdict == kernel.OVER_LIMIT + index))
+                for index, name in enumerate(piece.resources)
+            },
+            at_first=int(np.count_nonzero((verdict >= kernel.OVER_LIMIT) & (claims.start == self._first))),
+        )
         return np.flatnonzero(admitted[request]), refused

@@ -21,7 +21,7 @@ from slacktide.inputs.rows import columns_of, select
 from slacktide.model import NOTHING_LOST, Requests, Resizing, Unreadiness, Workload
 
 
-def window(workload: Workload, start: float, end: float, *, keep_running: bool = True) -> Workload:
+def _cut(workload: Workload, start: float, end: float, keep_running: bool) -> Workload | None:
     """What is admitted from ``start`` until before ``end`` (seconds), and what runs at ``start``; times from then on.
 
     An instance that, on one infinite host (:func:`spans`), began before ``start`` and goes on after it is admitted
@@ -29,15 +29,12 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
     out whole. Instances are not cut at the end: they run on. Requests keep numbers, jobs, constraints and
     neighbours; of scale events those in the window stay, with the instances that they add, and changes of demand,
     where what was demanded at ``start`` is demanded from the first. Of a batch request the
-    instances that have completed are gone, the others stay.
-
-    Raises :class:`ConfigError` where the times make no window, or nothing is in it.
+    instances that have completed are gone, the others stay. None where nothing is in it.
     """
-    check_window(start, end)
     found = spans(workload)
     rows = _rows(workload, found, start, end, keep_running)
     if not len(rows):
-        raise nothing_in_window(start, end)
+        return None
     admission = np.maximum(workload.admission[rows] - start, 0.0)
     if workload.request is not None:
         # At one instant the instances of a request follow each other, as in a file.
@@ -59,22 +56,6 @@ def window(workload: Workload, start: float, end: float, *, keep_running: bool =
         request=place[request],
         requests=_requests(workload.requests, kept, place, start, end, place[request], admission),
     )
-
-
-def check_window(start: float, end: float) -> None:
-    """Raises :class:`ConfigError` where the times make no window."""
-    if not (0 <= start < end and np.isfinite(start)):
-        raise ConfigError(f"window: found {start:g} to {end:g} s, expected seconds from 0, the end after the start")
-
-
-def nothing_in_window(start: float, end: float) -> ConfigError:
-    """The error for a window in which nothing is."""
-    return ConfigError(f"window: found nothing admitted or running from {start:g} to {end:g} s")
-
-
-def touches_window(workload: Workload, start: float, end: float, *, keep_running: bool) -> bool:
-    """Whether :func:`window` finds anything."""
-    return len(_rows(workload, spans(workload), start, end, keep_running)) > 0
 
 
 def _rows(workload: Workload, found: Spans, start: float, end: float, keep_running: bool) -> NDArray[np.int64]:
@@ -152,16 +133,6 @@ def _requests(
     )
 
 
-def thin(workload: Workload, share: float, seed: int) -> Workload:
-    """``share`` (above 0, at most 1) of the requests, drawn without replacement, in their order.
-
-    Their number is the share of all, rounded, at least one. A request of several instances is kept whole or not at
-    all. Of one seed a smaller share keeps requests that a larger one keeps. Raises :class:`ConfigError`.
-    """
-    count = len(workload) if workload.requests is None else len(workload.requests)
-    return next(thin_pieces([workload], count, share, seed))
-
-
 def scale(workload: Workload, *, time: float = 1.0, demand: float = 1.0, rate: float = 1.0) -> Workload:
     """A workload with factors above 0 applied.
 
@@ -202,7 +173,12 @@ def _scaled(resizing: Resizing, time: float, demand: float) -> Resizing:
 
 
 def thin_pieces(pieces: Iterable[Workload], count: int, share: float, seed: int) -> Iterator[Workload]:
-    """What :func:`thin` keeps; ``count`` is how many requests all pieces have. Needs 5 bytes for each of these."""
+    """``share`` (above 0, at most 1) of the requests, drawn without replacement, in their order.
+
+    ``count`` is how many all pieces have; 5 bytes are needed for each. The share of all, rounded, is kept, at least
+    one. A request of several instances is kept whole or not at all. Of one seed a smaller share keeps requests that a
+    larger one keeps. Raises :class:`ConfigError`.
+    """
     if not 0 < share <= 1:
         raise ConfigError(f"share: found {share:g}, expected a number above 0 and at most 1")
     order = np.arange(count, dtype=np.int32)
@@ -224,18 +200,22 @@ def thin_pieces(pieces: Iterable[Workload], count: int, share: float, seed: int)
 def window_pieces(
     pieces: Iterable[Workload], start: float, end: float, *, keep_running: bool = True
 ) -> Iterator[Workload]:
-    """What :func:`window` cuts out; nothing is asked for that comes after the window."""
-    check_window(start, end)
+    """A stretch of time of a workload, as :func:`_cut` says; nothing is asked for that comes after it.
+
+    Raises :class:`ConfigError` where the times make no window, at once, or nothing is in it.
+    """
+    if not (0 <= start < end and np.isfinite(start)):
+        raise ConfigError(f"window: found {start:g} to {end:g} s, expected seconds from 0, the end after the start")
 
     def cut() -> Iterator[Workload]:
         found = False
         for piece in pieces:
             if piece.admission[0] >= end:
                 break
-            if touches_window(piece, start, end, keep_running=keep_running):
+            if (made := _cut(piece, start, end, keep_running)) is not None:
                 found = True
-                yield window(piece, start, end, keep_running=keep_running)
+                yield made
         if not found:
-            raise nothing_in_window(start, end)
+            raise ConfigError(f"window: found nothing admitted or running from {start:g} to {end:g} s")
 
     return cut()

@@ -5,19 +5,19 @@ CPU is in hundredths of a core (here: cores), memory in per cent of the largest 
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 
 from slacktide.errors import fail
+from slacktide.for_people import counted
 from slacktide.inputs.columns.instances import MOST
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.problems import Problems
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
-from slacktide.inputs.validation import to_hosts
+from slacktide.inputs.traces.tables import LONGEST, Field, find, spooled
 from slacktide.model import Hosts
 
 SUFFIXES = (".csv", ".csv.gz")
@@ -55,6 +55,12 @@ MACHINES = (
     Field("cpu_num", "number", needed=False, least=0),
     Field("mem_size", "number", needed=False, least=-1),
 )
+TABLES = {
+    "batch_task": (TASK_COLUMNS, TASKS),
+    "container_meta": (CONTAINER_COLUMNS, CONTAINERS),
+    "machine_meta": (MACHINE_COLUMNS, MACHINES),
+}
+"""By name all columns, as the files have no header, and those that are read."""
 NEVER_RAN = ("Waiting", "Ready")
 GOING_ON = (*NEVER_RAN, "Running")
 """Statuses of tasks that have no end yet."""
@@ -82,44 +88,33 @@ CONTAINER_REASONS = {
 
 def read(job: Job) -> Converted:
     """Tasks as batch requests, containers as services; machines as hosts where the table is there."""
-    tables = ("batch_task", "container_meta", "machine_meta")
-    files = sources.find(job.sources, dict.fromkeys(tables, False), SUFFIXES)
+    files = find(job.sources, dict.fromkeys(TABLES, False), SUFFIXES)
     if not files["batch_task"] and not files["container_meta"]:
         places = ", ".join(map(str, job.sources))
         raise fail(places, "a file batch_task.csv or container_meta.csv, as the archives of the trace hold")
     parts: list[pl.LazyFrame] = []
     dropped: dict[str, int] = {}
     notes: list[str] = []
-    if files["batch_task"]:
-        rows, of_tasks, said = _tasks(files["batch_task"], job)
-        parts.append(rows)
-        dropped |= of_tasks
-        notes += said
-    if files["container_meta"]:
-        rows, of_containers, said = _containers(files["container_meta"], job)
-        parts.append(rows)
-        dropped |= of_containers
-        notes += said
+    for name, read_table in (("batch_task", _tasks), ("container_meta", _containers)):
+        if files[name]:
+            rows, of_these, said = read_table(_spooled(name, files[name], job), job)
+            parts.append(rows)
+            dropped |= of_these
+            notes += said
     kept = pl.concat(parts, how="diagonal")
-    job.classes.check(kept, "what", "what it is")
-    rows = kept.with_columns(job.classes.classes_of("what").alias("class"))
+    rows = kept.with_columns(job.classes.of(kept, "what", "what it is"))
     notes += output.start(job, None)
-    count = output.write_requests(rows, job, ("what", "job", "apart"))
-    hosts, more = _hosts(files["machine_meta"], job)
-    notes += [*more, *output.said_of_size(hosts, job)]
+    hosts = partial(_hosts, files["machine_meta"], job, notes)
     read = [path for paths in files.values() for path in paths]
-    return Converted(count, output.write_machines(hosts, job), dropped, read, notes)
+    return output.converted(job, rows, ("what", "job", "apart"), hosts, dropped, read, notes)
 
 
-def _spooled(paths: list[Path], columns: tuple[str, ...], fields: tuple[Field, ...], job: Job, name: str) -> Path:
-    path = job.scratch / f"{name}.parquet"
-    frames = (frame for one in paths for frame in read_csv(one, columns, fields, lambda part: job.tell(name, part)))
-    spool(frames, path, paths)
-    return path
+def _spooled(name: str, paths: list[Path], job: Job) -> pl.LazyFrame:
+    columns, fields = TABLES[name]
+    return pl.scan_parquet(spooled(job, name, paths, fields, columns))
 
 
-def _tasks(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
-    table = pl.scan_parquet(_spooled(paths, TASK_COLUMNS, TASKS, job, "batch_task"))
+def _tasks(table: pl.LazyFrame, job: Job) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
     ended = pl.when(pl.col("end_time") > 0).then("end_time")  # 0 where there is none
     table = table.with_columns(ended.alias("end_time"))
     table = table.with_columns((pl.col("end_time").is_null() & ~pl.col("status").is_in(GOING_ON)).alias("lost"))
@@ -144,9 +139,9 @@ def _tasks(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], l
             "takes those of the first hour"
         )
     if endless:
-        notes.append(f"{output.counted(endless, 'task')} without an end: they never complete")
+        notes.append(f"{counted(endless, 'task')} without an end: they never complete")
     notes.append(
-        f"{output.counted(numbers, 'task')}: admission is the start, as the table has no submission; all instances of "
+        f"{counted(numbers, 'task')}: admission is the start, as the table has no submission; all instances of "
         "a task run as long as the task did"
     )
     rows = kept.select(
@@ -155,18 +150,15 @@ def _tasks(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], l
         "cpu",
         "memory",
         output.numbered("job_name", kept, "j_").alias("job"),
-        pl.lit("batch").alias("kind"),
-        pl.col("instance_num").alias("completions"),
-        pl.col("instance_num").alias("parallelism"),
+        *output.at_once("instance_num"),
         pl.lit("task").alias("what"),
         pl.col("task_name").alias("apart"),
     )
     return rows, {f"{why} (batch_task)": number for why, number in repeated.items()} | dropped, notes
 
 
-def _containers(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
+def _containers(table: pl.LazyFrame, job: Job) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
     """A container has a row for each thing that happened to it; only a stop at the end is an end."""
-    table = pl.scan_parquet(_spooled(paths, CONTAINER_COLUMNS, CONTAINERS, job, "container_meta"))
     lives = (
         table.sort("container_id", "time_stamp", maintain_order=True)
         .group_by("container_id", maintain_order=True)
@@ -183,9 +175,9 @@ def _containers(paths: list[Path], job: Job) -> tuple[pl.LazyFrame, dict[str, in
     kept, dropped = output.drop(lives, CONTAINER_REASONS)
     counts = kept.select(pl.len(), pl.col("end").is_null().sum(), pl.col("resized").sum()).collect()
     number, endless, resized = counts.row(0)
-    notes = [f"{output.counted(number, 'container')}, {endless:,} of them without a stop at the end: there for good"]
+    notes = [f"{counted(number, 'container')}, {endless:,} of them without a stop at the end: there for good"]
     if resized:
-        notes.append(f"{output.counted(resized, 'container')} whose demand changes: the largest is taken")
+        notes.append(f"{counted(resized, 'container')} whose demand changes: the largest is taken")
     rows = kept.select(
         pl.col("begin").cast(pl.Float64).alias("admission"),
         (pl.col("end") - pl.col("begin")).cast(pl.Float64).alias("duration"),
@@ -213,28 +205,19 @@ BESIDE_JOBS = 2**40
 """Added to the numbers of application groups, which are no jobs of batch tasks."""
 
 
-def _hosts(paths: list[Path], job: Job) -> tuple[Hosts, list[str]]:
-    capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
+def _hosts(paths: list[Path], job: Job, notes: list[str]) -> Hosts:
     if not paths:
-        hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-        return hosts, ["no machine_meta: all hosts are of one size"]
-    table = pl.read_parquet(_spooled(paths, MACHINE_COLUMNS, MACHINES, job, "machine_meta"))
+        notes.append("no machine_meta: all hosts are of one size")
+        return output.uniform_hosts(job, {"cpu": "host_cores", "memory": "host_memory"})
+    table = _spooled("machine_meta", paths, job).collect()
     known = table.filter((pl.col("cpu_num") > 0) & pl.col("mem_size").is_between(0, 100, closed="right"))
     first = known.sort("time_stamp", maintain_order=True).unique("machine_id", keep="first", maintain_order=True)
     if not first.height:
         raise fail(", ".join(map(str, paths)), "at least one machine with cpu_num and mem_size")
-    unknown = table["machine_id"].n_unique() - first.height
-    ids = np.arange(1, first.height + 1, dtype=np.int64)
-    hosts = to_hosts(
-        ids,
-        first["machine_id"].to_list(),
-        first.select("cpu_num", "mem_size").to_numpy().astype(np.float64),
-        [{"domain": one} if one else {} for one in first["failure_domain_1"].to_list()],
-        ("cpu", "memory"),
-        ids,
-        Problems(str(paths[0])),
-    )
-    return hosts, [f"{output.counted(unknown, 'machine')} of an unknown capacity: left out"] if unknown else []
+    if unknown := table["machine_id"].n_unique() - first.height:
+        notes.append(f"{counted(unknown, 'machine')} of an unknown capacity: left out")
+    capacity = {"cpu": first["cpu_num"], "memory": first["mem_size"]}
+    return output.listed_hosts(paths[0], first["machine_id"].to_list(), capacity, domain=first["failure_domain_1"])
 
 
 TRACE = Trace(

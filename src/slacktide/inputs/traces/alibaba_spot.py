@@ -7,17 +7,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
-from slacktide.errors import fail
 from slacktide.inputs.columns.terms import format_term
-from slacktide.inputs.problems import Problems
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
 from slacktide.inputs.traces.swf import INSTANCES
-from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
-from slacktide.inputs.validation import to_hosts
+from slacktide.inputs.traces.tables import LONGEST, Field, find, spooled
 from slacktide.model import Constraint, Hosts, Term
 
 SUFFIXES = (".csv", ".csv.gz")
@@ -48,19 +44,16 @@ REASONS = {
 
 def read(job: Job) -> Converted:
     """Jobs as batch requests of so many workers; nodes as hosts."""
-    files = sources.find(job.sources, {"job_info": True, "node_info": True}, SUFFIXES)
-    for name, paths in files.items():
-        if len(paths) != 1:
-            raise fail(", ".join(map(str, job.sources)), f"one file of {name}", value=f"{len(paths)} files")
-    (jobs_file,), (nodes_file,) = files["job_info"], files["node_info"]
-    table = pl.scan_parquet(_spooled(jobs_file, JOBS, job))
+    files = find(job.sources, {"job_info": True, "node_info": True}, SUFFIXES, most=1)
+    table = pl.scan_parquet(spooled(job, "job_info", files["job_info"], JOBS))
     table, repeated, notes = output.told_apart(table, ["job_name"], "job")
     table = table.with_columns((pl.col("submit_time") + pl.col("duration")).alias("end"))
     kept, dropped = output.drop(table, REASONS)
     kept, alive = output.still_there(kept, "end", job, "job")
     notes += [*alive, *output.start(job, None), "the trace says nothing of memory: none is demanded"]
-    job.classes.check(kept, "job_type", "job_type")
-    hosts = _hosts(nodes_file, job)
+    nodes = pl.read_parquet(spooled(job, "node_info", files["node_info"], NODES))
+    there = kept.select((~pl.col("gpu_model").is_in(nodes["gpu_model"].drop_nulls().implode())).alias("lost"))
+    notes += output.remarks(there, "job", {"asking for a model that no node has": pl.col("lost")})
     rows = kept.select(
         "job_name",
         pl.col("submit_time").alias("admission"),
@@ -68,23 +61,13 @@ def read(job: Job) -> Converted:
         pl.col("cpu_request").alias("cpu"),
         pl.lit(0.0).alias("memory"),
         pl.col("gpu_request").alias("resource:gpu"),
-        job.classes.classes_of("job_type").alias("class"),
+        job.classes.of(kept, "job_type"),
         _constraints(kept).alias("constraints"),
         pl.col("organization").alias("user"),
-        pl.lit("batch").alias("kind"),
-        pl.col("worker_num").cast(pl.Int64).alias("completions"),
-        pl.col("worker_num").cast(pl.Int64).alias("parallelism"),
+        *output.at_once("worker_num"),
     )
-    count = output.write_requests(rows, job, ("job_name",))
-    notes += _without_nodes(kept, hosts) + output.said_of_size(hosts, job)
-    dropped = repeated | dropped
-    return Converted(count, output.write_machines(hosts, job), dropped, [jobs_file, nodes_file], notes)
-
-
-def _spooled(path: Path, fields: tuple[Field, ...], job: Job) -> Path:
-    spooled = job.scratch / f"{path.stem}.parquet"
-    spool(read_csv(path, None, fields, lambda part: job.tell(path.name, part)), spooled, [path])
-    return spooled
+    read = [*files["job_info"], *files["node_info"]]
+    return output.converted(job, rows, ("job_name",), lambda: _hosts(read[1], nodes), repeated | dropped, read, notes)
 
 
 def _constraints(rows: pl.LazyFrame) -> pl.Expr:
@@ -94,24 +77,10 @@ def _constraints(rows: pl.LazyFrame) -> pl.Expr:
     return pl.col("gpu_model").replace_strict(terms, default=None, return_dtype=pl.String)
 
 
-def _without_nodes(rows: pl.LazyFrame, hosts: Hosts) -> list[str]:
-    there = sorted({one["model"] for one in hosts.attributes if "model" in one})
-    lost = rows.select((pl.col("gpu_model").is_not_null() & ~pl.col("gpu_model").is_in(there)).sum()).collect().item()
-    return [f"{output.counted(lost, 'job')} asking for a model that no node has"] if lost else []
-
-
-def _hosts(path: Path, job: Job) -> Hosts:
-    rows = pl.read_parquet(_spooled(path, NODES, job)).to_dicts()
-    ids = np.arange(1, len(rows) + 1, dtype=np.int64)
-    return to_hosts(
-        ids,
-        [f"node-{row['node_name']}" for row in rows],
-        np.array([[row["cpu_num"], 0.0, row["gpu_capacity_num"]] for row in rows], np.float64),
-        [{"model": row["gpu_model"]} if row["gpu_model"] else {} for row in rows],
-        ("cpu", "memory", "gpu"),
-        ids + 1,  # the first line is the header
-        Problems(str(path)),
-    )
+def _hosts(path: Path, nodes: pl.DataFrame) -> Hosts:
+    names = [f"node-{name}" for name in nodes["node_name"]]
+    capacity = {"cpu": nodes["cpu_num"], "memory": 0.0, "gpu": nodes["gpu_capacity_num"]}
+    return output.listed_hosts(path, names, capacity, model=nodes["gpu_model"])
 
 
 TRACE = Trace(

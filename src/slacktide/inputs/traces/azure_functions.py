@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
+from slacktide.inputs.traces.tables import LONGEST, Field, only_source, spooled
 
 FIELDS = (
     Field("app"),
@@ -24,17 +26,13 @@ DIGITS = 6
 
 def read(job: Job) -> Converted:
     """Invocations as batch requests of one instance; hosts, which the trace does not have, of one size."""
-    path = sources.one(job.sources, "the invocations of 2021, AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt")
-    spooled = job.scratch / "invocations.parquet"
-    spool(read_csv(path, None, FIELDS, lambda part: job.tell("invocations", part)), spooled, [path])
+    path = only_source(job.sources, "the invocations of 2021, AzureFunctionsInvocationTraceForTwoWeeksJan2021.txt")
     # Equal rows may be two invocations: the trace has no numbers that would tell them apart.
-    kept, dropped = output.drop(pl.scan_parquet(spooled), REASONS)
+    kept, dropped = output.drop(pl.scan_parquet(spooled(job, "invocations", [path], FIELDS)), REASONS)
     kept = kept.with_columns((pl.col("end_timestamp") - pl.col("duration")).alias("begin"))
-    early = kept.select((pl.col("begin") < 0).sum()).collect().item()
-    notes = output.start(job, None)
-    if early:
-        notes.append(f"{output.counted(early, 'invocation')} that began before the trace: at 0, for what is left")
-    job.classes.check(kept, "app", "app")
+    early = {"that began before the trace: at 0, for what is left": pl.col("begin") < 0}
+    notes = [*output.start(job, None), *output.remarks(kept, "invocation", early)]
+    notes.append("the trace has neither demands nor hosts: parameters say them")
     begin = pl.max_horizontal(pl.col("begin").round(DIGITS), pl.lit(0.0))
     rows = kept.select(
         "func",
@@ -43,16 +41,13 @@ def read(job: Job) -> Converted:
         pl.when(pl.col("begin") < 0).then("end_timestamp").otherwise("duration").alias("duration"),
         pl.lit(float(job.values["cores"])).alias("cpu"),
         pl.lit(float(job.values["memory"])).alias("memory"),
-        job.classes.classes_of("app").alias("class"),
+        job.classes.of(kept, "app"),
         (pl.col("app").rank("dense") - 1).cast(pl.Int64).alias("job"),
         pl.col("app").alias("user"),
         pl.lit("batch").alias("kind"),
     )
-    count = output.write_requests(rows, job, ("end_timestamp", "func"))
-    capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
-    hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-    notes += ["the trace has neither demands nor hosts: parameters say them", *output.said_of_size(hosts, job)]
-    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
+    hosts = partial(output.uniform_hosts, job, {"cpu": "host_cores", "memory": "host_memory"})
+    return output.converted(job, rows, ("end_timestamp", "func"), hosts, dropped, [path], notes)
 
 
 TRACE = Trace(

@@ -6,6 +6,7 @@ Times are days; CPU, memory, hdd, ssd and nic shares of a machine of one type.
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ import polars as pl
 from slacktide.errors import ConfigError, fail
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, spool
+from slacktide.inputs.traces.tables import LONGEST, only_source, spool
 
 DAY = 86_400.0
 BATCH = 100_000
@@ -32,7 +33,7 @@ REASONS = {
 
 def read(job: Job) -> Converted:
     """VM requests as requests on machines of one type."""
-    path = sources.one(job.sources, "the SQLite database")
+    path = only_source(job.sources, "the SQLite database")
     try:
         connection = sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro", uri=True)
     except sqlite3.Error as error:
@@ -47,10 +48,8 @@ def read(job: Job) -> Converted:
         connection.close()
     told, repeated, notes = output.told_apart(pl.scan_parquet(job.scratch / "vm.parquet"), ["vmId"], "VM")
     told, alive = output.still_there(told, "endtime", job, "VM")
-    notes += [*alive, *output.start(job, None)]
+    notes += [*alive, *output.start(job, None), f"machines of type {machine}"]
     kept, dropped = output.drop(told.join(types.lazy(), on="vmTypeId", how="left"), REASONS)
-    dropped = repeated | dropped
-    job.classes.check(kept, "priority", "priority")
     begun = pl.max_horizontal(pl.col("starttime"), pl.lit(0.0))
     rows = kept.select(
         "vmId",
@@ -59,15 +58,13 @@ def read(job: Job) -> Converted:
         pl.col("core").alias("cpu"),
         "memory",
         *(pl.col(name).alias(f"resource:{name}") for name in RESOURCES[2:]),
-        job.classes.classes_of("priority").alias("class"),
+        job.classes.of(kept, "priority"),
         pl.col("tenantId").alias("job"),
         pl.col("tenantId").alias("user"),
     )
-    count = output.write_requests(rows, job, ("vmId",))
-    capacity = {"cpu": 1.0, "memory": 1.0} | dict.fromkeys(RESOURCES[2:], 1.0)
-    hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity, {"machine": machine})
-    notes += [f"machines of type {machine}", *output.said_of_size(hosts, job)]
-    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
+    capacity = dict.fromkeys(("cpu", "memory", *RESOURCES[2:]), 1.0)
+    hosts = partial(output.uniform_hosts, job, capacity, attributes={"machine": machine})
+    return output.converted(job, rows, ("vmId",), hosts, repeated | dropped, [path], notes)
 
 
 def _machine(connection: sqlite3.Connection, path: Path, wanted: str) -> str:

@@ -5,12 +5,14 @@ Times are seconds, CPU cores, memory GB. V2 gives both as buckets, of which the 
 
 from __future__ import annotations
 
+from functools import partial
+
 import polars as pl
 
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
+from slacktide.inputs.traces.tables import LONGEST, Field, only_source, spooled
 
 COLUMNS = (
     *("vm_id", "subscription_id", "deployment_id", "vm_created", "vm_deleted", "max_cpu", "avg_cpu", "p95_max_cpu"),
@@ -34,38 +36,26 @@ REASONS = {
 
 def read(job: Job) -> Converted:
     """VMs as requests; hosts, which the trace does not have, of one size."""
-    path = sources.one(job.sources, "vmtable.csv or vmtable.csv.gz")
-    spooled = job.scratch / "vm.parquet"
+    path = only_source(job.sources, "vmtable.csv or vmtable.csv.gz")
     open_ended = {"vm_core_count": float(job.values["cores_above"]), "vm_memory": float(job.values["memory_above"])}
-    spool(
-        (
-            frame.with_columns(_amount(name, above) for name, above in open_ended.items())
-            for frame in read_csv(path, COLUMNS, FIELDS, lambda part: job.tell("vmtable", part))
-        ),
-        spooled,
-        [path],
-    )
-    table, repeated, notes = output.told_apart(pl.scan_parquet(spooled), ["vm_id"], "VM")
+    table = pl.scan_parquet(spooled(job, "vmtable", [path], FIELDS, COLUMNS))
+    table = table.with_columns(_amount(name, above) for name, above in open_ended.items())
+    table, repeated, notes = output.told_apart(table, ["vm_id"], "VM")
     table, alive = output.still_there(table, "vm_deleted", job, "VM")
-    notes += [*alive, *output.start(job, None)]
+    notes += [*alive, *output.start(job, None), "the trace has no hosts: all are of one size"]
     kept, dropped = output.drop(table, REASONS)
-    dropped = repeated | dropped
-    job.classes.check(kept, "vm_category", "vm_category")
     rows = kept.select(
         "vm_id",
         pl.col("vm_created").cast(pl.Float64).alias("admission"),
         (pl.col("vm_deleted") - pl.col("vm_created")).cast(pl.Float64).alias("duration"),
         pl.col("vm_core_count").alias("cpu"),
         pl.col("vm_memory").alias("memory"),
-        job.classes.classes_of("vm_category").alias("class"),
+        job.classes.of(kept, "vm_category"),
         (pl.col("deployment_id").rank("dense") - 1).cast(pl.Int64).alias("job"),
         pl.col("subscription_id").alias("user"),
     )
-    count = output.write_requests(rows, job, ("vm_id",))
-    capacity = {"cpu": float(job.values["host_cores"]), "memory": float(job.values["host_memory"])}
-    hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
-    notes += ["the trace has no hosts: all are of one size", *output.said_of_size(hosts, job)]
-    return Converted(count, output.write_machines(hosts, job), dropped, [path], notes)
+    hosts = partial(output.uniform_hosts, job, {"cpu": "host_cores", "memory": "host_memory"})
+    return output.converted(job, rows, ("vm_id",), hosts, repeated | dropped, [path], notes)
 
 
 def _amount(name: str, above: float) -> pl.Expr:

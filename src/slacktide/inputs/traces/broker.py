@@ -9,14 +9,15 @@ from slacktide.errors import fail
 from slacktide.inputs.columns.cells import format_float
 from slacktide.inputs.formats import broker_csv, tables
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
+from slacktide.inputs.traces.tables import only_source
 from slacktide.inputs.write import write_workload
 
 
 def read(job: Job) -> Converted:
     """Rows as requests; hosts of one size."""
-    path = sources.one(job.sources, "the broker's CSV file")
+    path = only_source(job.sources, "the broker's CSV file")
     if not broker_csv.recognises(path):
         expected = "a file of the broker: 11, 12 or 16 columns, the first a number, or a header that begins submitTime"
         raise fail(path, expected, line=1, value="another first line")
@@ -24,8 +25,7 @@ def read(job: Job) -> Converted:
     file = broker_csv.BrokerFile(path, broker_csv.Naming(dict(job.classes.rules)))
     workload = tables.workload_of(file, output.classes_of(job))
     write_workload(workload, job.folder / output.WORKLOAD)
-    capacity = {"cpu": float(job.values["host_cpu"]), "memory": float(job.values["host_memory"])}
-    hosts = output.uniform_hosts(job, int(job.values["hosts"]), capacity)
+    hosts = output.uniform_hosts(job, {"cpu": "host_cpu", "memory": "host_memory"})
     requests = len(workload) if workload.requests is None else len(workload.requests)
     notes = [
         *output.start(job, None),

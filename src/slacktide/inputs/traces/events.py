@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from slacktide.inputs.traces.api import Job
-from slacktide.inputs.traces.output import ENDLESS, counted
-from slacktide.inputs.traces.tables import spool
+from slacktide.inputs.traces import output
+from slacktide.inputs.traces.api import Converted, Job
+from slacktide.inputs.traces.output import ENDLESS
+from slacktide.inputs.traces.tables import Advance, find, spool
 from slacktide.model import Hosts
 
 MICROSECONDS = 1e6
@@ -75,16 +76,11 @@ def lifetimes(events: pl.LazyFrame, codes: Codes, keep: Sequence[str]) -> pl.Laz
     )
 
 
-def said_of_runs(tasks: pl.LazyFrame) -> list[str]:
-    """What is to be said of tasks that ran more than once, and of those that something ended while they waited."""
-    again, cut = tasks.select(pl.col("again").sum(), pl.col("cut").sum()).collect().row(0)
-    notes = []
-    if again:
-        notes.append(f"{counted(again, 'task')} ran more than once: the duration is that of the last run")
-    if cut:
-        waited = "ended once more, while waiting to run again: the duration is that of the run before"
-        notes.append(f"{counted(cut, 'task')} {waited}")
-    return notes
+RUNS = {
+    "ran more than once: the duration is that of the last run": pl.col("again"),
+    "ended once more, while waiting to run again: the duration is that of the run before": pl.col("cut"),
+}
+"""What is to be said of tasks that ran more than once, and of those that something ended while they waited."""
 
 
 def in_buckets(
@@ -117,18 +113,54 @@ REASONS = {
 """Why tasks are left out."""
 
 
-def spooled(
-    job: Job,
-    table: str,
-    paths: Sequence[Path],
-    read: Callable[[Path, Callable[[float], None]], Iterable[pl.DataFrame]],
-    *,
-    needed: bool,
-) -> Path | None:
-    """All shards of a table, checked and typed, in one Parquet file, with their ``row``.
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of the trace.
 
-    ``read`` tells how much of a shard it has read. A table without rows is none, if it is not ``needed``.
+    tables    which there are, and whether there must be files of each; the first holds events of tasks
+    of_jobs   those whose rows belong to a job
+    read      a file of a table; tells how much of it has been read
+    tasks     tasks from tables of some jobs, and what was left out
+    finished  the columns of requests, from tasks and the other tables
+    start     Unix time of second 0; None: nobody knows
     """
+
+    tables: Mapping[str, bool]
+    of_jobs: Sequence[str]
+    suffixes: Sequence[str]
+    add: int
+    remove: int
+    read: Callable[[str, Path, Advance], Iterable[pl.DataFrame]]
+    tasks: Callable[[Scans], tuple[pl.LazyFrame, dict[str, int]]]
+    finished: Callable[[pl.LazyFrame, Mapping[str, Path]], pl.LazyFrame]
+    reasons: Mapping[str, pl.Expr]
+    start: float | None = None
+
+
+def convert(job: Job, version: Version) -> Converted:
+    """The trace's tasks as requests, its machines as hosts."""
+    files = find(job.sources, version.tables, version.suffixes)
+    read = [path for paths in files.values() for path in paths]
+    spooled = {name: _spooled(job, version, name, paths) for name, paths in files.items() if paths}
+    tables = {name: path for name, path in spooled.items() if path is not None}
+    of_jobs = {name: tables[name] for name in version.of_jobs if name in tables}
+    tasks, said = in_buckets(job, of_jobs, version.of_jobs[0], version.tasks)
+    kept, dropped = output.drop(tasks, version.reasons)
+    dropped |= said
+    notes = [*output.start(job, version.start), *output.remarks(kept, "task", RUNS)]
+    notes += [f"the files of {name} have no rows" for name in spooled if name not in tables]
+    rows = version.finished(kept.with_columns(job.classes.of(kept, "priority")), tables)
+    if "machine_events" not in tables:
+        return Converted(output.write_requests(rows, job, ("job", "task")), 0, dropped, read, notes)
+    attributes = pl.read_parquet(tables["machine_attributes"]) if "machine_attributes" in tables else None
+    found = machines(pl.read_parquet(tables["machine_events"]), attributes, version.add, version.remove)
+    output.write_host_events(found.events, job.folder)
+    return output.converted(job, rows, ("job", "task"), lambda: found.hosts, dropped | found.dropped, read, notes)
+
+
+def _spooled(job: Job, version: Version, table: str, paths: Sequence[Path]) -> Path | None:
+    """All shards of a table, checked and typed, in one Parquet file, with their ``row``; None of one without rows,
+    if it is not needed."""
 
     def frames() -> Iterator[pl.DataFrame]:
         rows = 0
@@ -137,12 +169,12 @@ def spooled(
             def advance(part: float, number: int = number) -> None:
                 job.tell(table, (number + part) / len(paths))
 
-            for frame in read(path, advance):
+            for frame in version.read(table, path, advance):
                 yield frame.with_columns(pl.int_range(rows, rows + frame.height, dtype=pl.Int64).alias("row"))
                 rows += frame.height
 
     path = job.scratch / f"{table}.parquet"
-    return path if spool(frames(), path, paths, needed=needed) else None
+    return path if spool(frames(), path, paths, needed=version.tables[table]) else None
 
 
 def constraint_texts(rows: pl.LazyFrame, operator: str, operators: Mapping[Any, str]) -> pl.LazyFrame:

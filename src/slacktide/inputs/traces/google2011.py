@@ -6,19 +6,18 @@ biggest machine's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from slacktide.inputs.traces import events, output, sources
-from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import Field, read_csv
+from slacktide.inputs.traces import events, output
+from slacktide.inputs.traces.api import Trace
+from slacktide.inputs.traces.tables import Advance, Field, read_csv
 
-SUFFIXES = (".csv", ".csv.gz")
 TABLES = {"task_events": True, "task_constraints": False, "machine_events": False, "machine_attributes": False}
 CODES = events.Codes(schedule=1, ends=(2, 3, 4, 5, 6))
-ADD, REMOVE = 0, 1
 START = 1304290200.0
 """Unix time of second 0: the trace begins at second 600, on 2011-05-01 at 19:00 EDT."""
 
@@ -70,45 +69,8 @@ FIELDS = {
 OPERATORS = {0: "==", 1: "/=", 2: "<", 3: ">"}
 
 
-def read(job: Job) -> Converted:
-    """The trace's tasks as requests, its machines as hosts."""
-    files = sources.find(job.sources, TABLES, SUFFIXES)
-    read = [path for paths in files.values() for path in paths]
-    spooled = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
-    tables = {name: path for name, path in spooled.items() if path is not None}
-    of_jobs: dict[str, Path] = {name: tables[name] for name in ("task_events", "task_constraints") if name in tables}
-    tasks, said = events.in_buckets(job, of_jobs, "task_events", _tasks)
-    kept, dropped = output.drop(tasks, events.REASONS)
-    job.classes.check(kept, "priority", "priority")
-    notes = [*output.start(job, START), *events.said_of_runs(kept)]
-    notes += [f"the files of {name} have no rows" for name in spooled if name not in tables]
-    rows = kept.with_columns(
-        job.classes.classes_of("priority").alias("class"),
-        pl.col("different_machine").fill_null(value=False).alias("anti_affinity"),
-    )
-    dropped |= said
-    count = output.write_requests(rows, job, ("job", "task"))
-    if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read, notes)
-    found = events.machines(
-        pl.read_parquet(tables["machine_events"]),
-        pl.read_parquet(tables["machine_attributes"]) if "machine_attributes" in tables else None,
-        ADD,
-        REMOVE,
-    )
-    hosts = output.write_machines(found.hosts, job)
-    notes += output.said_of_size(found.hosts, job)
-    output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read, notes)
-
-
-def _spooled(job: Job, table: str, paths: list[Path]) -> Path | None:
-    columns, fields = COLUMNS[table], FIELDS[table]
-
-    def read(path: Path, advance: Callable[[float], None]) -> Iterator[pl.DataFrame]:
-        return read_csv(path, columns, fields, advance)
-
-    return events.spooled(job, table, paths, read, needed=TABLES[table])
+def _read(table: str, path: Path, advance: Advance) -> Iterator[pl.DataFrame]:
+    return read_csv(path, COLUMNS[table], FIELDS[table], advance)
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -129,11 +91,27 @@ def _with_constraints(rows: pl.LazyFrame, table: pl.LazyFrame) -> tuple[pl.LazyF
     return rows.join(texts, on=["job", "task"], how="left"), dropped
 
 
+def _finished(tasks: pl.LazyFrame, tables: Mapping[str, Path]) -> pl.LazyFrame:  # noqa: ARG001  # rows say it all
+    return tasks.with_columns(pl.col("different_machine").fill_null(value=False).alias("anti_affinity"))
+
+
+VERSION = events.Version(
+    tables=TABLES,
+    of_jobs=("task_events", "task_constraints"),
+    suffixes=(".csv", ".csv.gz"),
+    add=0,
+    remove=1,
+    read=_read,
+    tasks=_tasks,
+    finished=_finished,
+    reasons=events.REASONS,
+    start=START,
+)
 TRACE = Trace(
     "google2011",
     "Google cluster-data 2011, version 2: folders task_events, task_constraints, machine_events, machine_attributes",
     "priority",
     "9-=gold,2-8=silver,0-1=bronze",
     (),
-    read,
+    partial(events.convert, version=VERSION),
 )

@@ -7,20 +7,19 @@ shares of the biggest machine's.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
-from slacktide.inputs.traces import events, output, sources
-from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import Field, header_of, is_empty, read_csv, read_json
+from slacktide.inputs.traces import events, output
+from slacktide.inputs.traces.api import Trace
+from slacktide.inputs.traces.tables import Advance, Field, header_of, is_empty, read_csv, read_json
 
-SUFFIXES = (".json", ".json.gz", ".csv", ".csv.gz")
 TABLES = {"instance_events": True, "collection_events": False, "machine_events": False, "machine_attributes": False}
 CODES = events.Codes(schedule=3, ends=(4, 5, 6, 7, 8))
-ADD, REMOVE = 1, 2
 ALLOC_SET = 1
 # Relation: 0 equal, 1 differs, 2 less, 3 greater; 4 to 7 (at most, at least, present, absent) a file cannot say.
 OPERATORS = {"0": "==", "1": "/=", "2": "<", "3": ">"}
@@ -71,44 +70,7 @@ SHORT = {
     "switch_id": "switch",
 }
 # What the format leaves out where it is 0 or false.
-ZEROS = ("type", "task", "time", "priority", "collection_type")
-
-
-def read(job: Job) -> Converted:
-    """The trace's tasks as requests, its machines as hosts."""
-    files = sources.find(job.sources, TABLES, SUFFIXES)
-    read = [path for paths in files.values() for path in paths]
-    spooled = {name: _spooled(job, name, paths) for name, paths in files.items() if paths}
-    tables = {name: path for name, path in spooled.items() if path is not None}
-    of_jobs = {"instance_events": tables["instance_events"]}
-    tasks, said = events.in_buckets(job, of_jobs, "instance_events", _tasks)
-    reasons = {"instances of alloc sets": pl.col("collection_type") == ALLOC_SET} | events.REASONS
-    kept, dropped = output.drop(tasks, reasons)
-    dropped |= said
-    job.classes.check(kept, "priority", "priority")
-    notes = [*output.start(job, None), *events.said_of_runs(kept)]
-    notes += [f"the files of {name} have no rows" for name in spooled if name not in tables]
-    rows = kept.with_columns(job.classes.classes_of("priority").alias("class"))
-    if "collection_events" in tables:
-        users = (
-            pl.scan_parquet(tables["collection_events"])
-            .group_by("job")
-            .agg(pl.col("user").max(), (pl.col("max_per_machine") == 1).any().alias("anti_affinity"))
-        )
-        rows = rows.join(users, on="job", how="left").with_columns(pl.col("anti_affinity").fill_null(value=False))
-    count = output.write_requests(rows, job, ("job", "task"))
-    if "machine_events" not in tables:
-        return Converted(count, 0, dropped, read, notes)
-    attributes = None
-    if "machine_attributes" in tables:
-        attributes = pl.read_parquet(tables["machine_attributes"]).with_columns(
-            pl.col("deleted").fill_null(value=False)
-        )
-    found = events.machines(pl.read_parquet(tables["machine_events"]), attributes, ADD, REMOVE)
-    hosts = output.write_machines(found.hosts, job)
-    notes += output.said_of_size(found.hosts, job)
-    output.write_host_events(found.events, job.folder)
-    return Converted(count, hosts, dropped | found.dropped, read, notes)
+ZEROS = dict.fromkeys(("type", "task", "time", "priority", "collection_type"), 0) | {"deleted": False}
 
 
 def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -116,20 +78,14 @@ def _tasks(tables: events.Scans) -> tuple[pl.LazyFrame, dict[str, int]]:
     return _with_constraints(events.lifetimes(tables["instance_events"], CODES, keep))
 
 
-def _spooled(job: Job, table: str, paths: Sequence[Path]) -> Path | None:
-    def read(path: Path, advance: Callable[[float], None]) -> Iterator[pl.DataFrame]:
-        if path.name.endswith((".json", ".json.gz")):
-            found = read_json(path, FIELDS[table], advance)
-        else:
-            found = _from_csv(path, FIELDS[table], advance)
-        for frame in found:
-            renamed = frame.rename({old: new for old, new in SHORT.items() if old in frame.columns})
-            yield renamed.with_columns(pl.col(name).fill_null(0) for name in ZEROS if name in renamed.columns)
-
-    return events.spooled(job, table, paths, read, needed=TABLES[table])
+def _read(table: str, path: Path, advance: Advance) -> Iterator[pl.DataFrame]:
+    reads = read_json if path.name.endswith((".json", ".json.gz")) else _from_csv
+    for frame in reads(path, FIELDS[table], advance):
+        renamed = frame.rename({old: new for old, new in SHORT.items() if old in frame.columns})
+        yield renamed.with_columns(pl.col(name).fill_null(zero) for name, zero in ZEROS.items() if name in renamed)
 
 
-def _from_csv(path: Path, fields: Sequence[Field], advance: object) -> Iterator[pl.DataFrame]:
+def _from_csv(path: Path, fields: Sequence[Field], advance: Advance) -> Iterator[pl.DataFrame]:
     """A CSV export: nested columns under either spelling, those that are not there empty."""
     if is_empty(path):
         return
@@ -141,7 +97,7 @@ def _from_csv(path: Path, fields: Sequence[Field], advance: object) -> Iterator[
         if field.needed or named.get(field.name, field.name) in having
     ]
     back = {new: old for old, new in named.items()}
-    for frame in read_csv(path, None, there, advance):  # type: ignore[arg-type]
+    for frame in read_csv(path, None, there, advance):
         found = frame.rename({name: back[name] for name in frame.columns if name in back})
         missing = [field for field in fields if field.name not in found.columns]
         yield found.with_columns(pl.lit(None, _DTYPES[field.kind]).alias(field.name) for field in missing).select(
@@ -174,11 +130,34 @@ def _with_constraints(rows: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int]]
     return rows.join(texts, on=["job", "task"], how="left"), dropped
 
 
+def _finished(tasks: pl.LazyFrame, tables: Mapping[str, Path]) -> pl.LazyFrame:
+    """With what the events of collections say of users and of instances on one machine."""
+    if "collection_events" not in tables:
+        return tasks
+    users = (
+        pl.scan_parquet(tables["collection_events"])
+        .group_by("job")
+        .agg(pl.col("user").max(), (pl.col("max_per_machine") == 1).any().alias("anti_affinity"))
+    )
+    return tasks.join(users, on="job", how="left").with_columns(pl.col("anti_affinity").fill_null(value=False))
+
+
+VERSION = events.Version(
+    tables=TABLES,
+    of_jobs=("instance_events",),
+    suffixes=(".json", ".json.gz", ".csv", ".csv.gz"),
+    add=1,
+    remove=2,
+    read=_read,
+    tasks=_tasks,
+    finished=_finished,
+    reasons={"instances of alloc sets": pl.col("collection_type") == ALLOC_SET} | events.REASONS,
+)
 TRACE = Trace(
     "google2019",
     "Google cluster-data 2019, version 3: instance_events, collection_events, machine_events, machine_attributes",
     "priority",
     "120-=gold,100-119=silver,0-99=bronze",
     (),
-    read,
+    partial(events.convert, version=VERSION),
 )

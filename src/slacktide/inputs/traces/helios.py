@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from slacktide.errors import fail
 from slacktide.inputs.generators.api import Parameter
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.instants import seconds_of, zone_of
 from slacktide.inputs.traces.swf import INSTANCES
-from slacktide.inputs.traces.tables import Field, header_of, read_csv, spool
+from slacktide.inputs.traces.tables import Field, find, header_of, read_csv, spooled
 from slacktide.model import Hosts
 
 SUFFIXES = (".csv", ".csv.gz")
@@ -40,27 +40,27 @@ REASONS = {
     "jobs of no node": pl.col("node_num").is_null() | (pl.col("node_num") < 1),
     "jobs of an unknown demand": pl.col("gpu_num").is_null() | pl.col("cpu_num").is_null(),
 }
+ODD = {
+    "of a state that the documentation does not name": ~pl.col("state").is_in(STATES),
+    "whose GPUs do not divide by their nodes: each node has the same part": pl.col("gpu_num") % pl.col("node_num") != 0,
+    "without an end: they never complete": pl.col("end_time").is_null(),
+}
 
 
 def read(job: Job) -> Converted:
     """Jobs as batch requests of as many instances as nodes."""
-    zone = zone_of(str(job.values["zone"]))
-    files = sources.find(job.sources, {"cluster_log": True, "cluster_gpu_number": False}, SUFFIXES)
-    for name, paths in files.items():
-        if len(paths) > 1:
-            raise fail(", ".join(map(str, job.sources)), f"the folder of one cluster, with one {name}",
-                       value=f"{len(paths)} files")  # fmt: skip
-    log = files["cluster_log"][0]
-    spooled = job.scratch / "jobs.parquet"
-    spool(read_csv(log, None, JOBS, lambda part: job.tell("cluster_log", part)), spooled, [log])
-    table, repeated, notes = output.told_apart(pl.scan_parquet(spooled), ["job_id"], "job")
-    table = table.with_columns(seconds_of(name, zone, log, spooled) for name in TIMES)
+    zone = output.zone_of(str(job.values["zone"]))
+    files = find(job.sources, {"cluster_log": True, "cluster_gpu_number": False}, SUFFIXES, most=1)
+    (log,) = files["cluster_log"]
+    jobs = spooled(job, "cluster_log", [log], JOBS)
+    table, repeated, notes = output.told_apart(pl.scan_parquet(jobs), ["job_id"], "job")
+    table = table.with_columns(output.seconds_of(name, zone, log, jobs) for name in TIMES)
     first = table.select(pl.col("submit_time").min()).collect().item()
     table = table.with_columns(pl.col(name) - (first or 0.0) for name in TIMES)
     table, alive = output.still_there(table, "end_time", job, "job")
     kept, dropped = output.drop(table, REASONS)
-    notes += [*alive, *output.start(job, first), *_odd(kept), "the log says nothing of memory: none is demanded"]
-    job.classes.check(kept, "vc", "vc")
+    notes += [*alive, *output.start(job, first), *output.remarks(kept, "job", ODD)]
+    notes.append("the log says nothing of memory: none is demanded")
     rows = kept.select(
         "job_id",
         pl.col("submit_time").alias("admission"),
@@ -68,41 +68,18 @@ def read(job: Job) -> Converted:
         (pl.col("cpu_num") / pl.col("node_num")).alias("cpu"),
         pl.lit(0.0).alias("memory"),
         (pl.col("gpu_num") / pl.col("node_num")).alias("resource:gpu"),
-        job.classes.classes_of("vc").alias("class"),
+        job.classes.of(kept, "vc"),
         "user",
-        pl.lit("batch").alias("kind"),
-        pl.col("node_num").cast(pl.Int64).alias("completions"),
-        pl.col("node_num").cast(pl.Int64).alias("parallelism"),
+        *output.at_once("node_num"),
     )
-    count = output.write_requests(rows, job, ("job_id",))
-    hosts, more = _hosts(files["cluster_gpu_number"], job)
-    notes += [*more, *output.said_of_size(hosts, job)]
-    read = [path for paths in files.values() for path in paths]
-    return Converted(count, output.write_machines(hosts, job), repeated | dropped, read, notes)
+    numbers = files["cluster_gpu_number"]
+    hosts = partial(_hosts, numbers, job, notes)
+    return output.converted(job, rows, ("job_id",), hosts, repeated | dropped, [log, *numbers], notes)
 
 
-def _odd(rows: pl.LazyFrame) -> list[str]:
-    states, uneven, endless = (
-        rows.select(
-            (~pl.col("state").is_in(STATES)).sum(),
-            (pl.col("gpu_num") % pl.col("node_num") != 0).sum(),
-            pl.col("end_time").is_null().sum(),
-        )
-        .collect()
-        .row(0)
-    )
-    said = {
-        "of a state that the documentation does not name": states,
-        "whose GPUs do not divide by their nodes: each node has the same part": uneven,
-        "without an end: they never complete": endless,
-    }
-    return [f"{output.counted(number, 'job')} {what}" for what, number in said.items() if number]
-
-
-def _hosts(paths: list[Path], job: Job) -> tuple[Hosts, list[str]]:
+def _hosts(paths: list[Path], job: Job, notes: list[str]) -> Hosts:
     """As many as the cluster had GPUs for, on the day on which it had most."""
-    gpus, notes = float(job.values["host_gpus"]), []
-    count = int(job.values["hosts"])
+    gpus, count = float(job.values["host_gpus"]), int(job.values["hosts"])
     if not count and paths:
         names = header_of(paths[0])
         if "total" not in names:
@@ -114,8 +91,7 @@ def _hosts(paths: list[Path], job: Job) -> tuple[Hosts, list[str]]:
         most = max(totals.to_list())
         count = max(round(most / gpus), 1)
         notes.append(f"{most:,.0f} GPUs on the day on which there were most: {count:,} hosts")
-    capacity = {"cpu": float(job.values["host_cores"]), "memory": 0.0, "gpu": gpus}
-    return output.uniform_hosts(job, count, capacity), notes
+    return output.uniform_hosts(job, {"cpu": "host_cores", "memory": 0.0, "gpu": gpus}, count)
 
 
 TRACE = Trace(

@@ -5,25 +5,20 @@ CPU in cores, memory in GiB, GPUs as the resource ``gpu`` (a share of one counts
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import polars as pl
 
 from slacktide.errors import ConfigError, fail
-from slacktide.inputs.align import align
 from slacktide.inputs.columns.terms import format_term
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import host_sets
-from slacktide.inputs.problems import Problems
 from slacktide.inputs.read import read_workload
+from slacktide.inputs.rows import align
 from slacktide.inputs.statistics import homeless
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, Field, read_csv, spool
-from slacktide.inputs.validation import to_hosts
+from slacktide.inputs.traces.tables import LONGEST, Field, find, spooled
 from slacktide.inputs.write import write_hosts
 from slacktide.model import Constraint, Hosts, Term
 
@@ -57,32 +52,23 @@ REASONS = {
 
 def read(job: Job) -> Converted:
     """Pods as requests, nodes as all-hosts.parquet, and of them a random part small enough for contention."""
-    files = sources.find(job.sources, dict.fromkeys((*ALIASES.values(), *ALIASES), False), SUFFIXES)
+    files = find(job.sources, dict.fromkeys((*ALIASES.values(), *ALIASES), False), SUFFIXES)
     for alias, name in ALIASES.items():
         files[name] += files.pop(alias)
         if len(files[name]) != 1:  # the published folder holds several lists of pods, of which one is a workload
             raise fail(", ".join(map(str, job.sources)), f"one file of {name}", value=f"{len(files[name])} files")
-    read = [path for paths in files.values() for path in paths]
-    job.tell("nodes", 0.0)
-    nodes = _nodes(files["nodes"][0], job)
-    job.tell("pods", 0.0)
-    pods, repeated, notes = output.told_apart(_table(files["pods"][0], PODS, job).lazy(), ["name"], "pod")
+    (of_pods,), (of_nodes,) = files["pods"], files["nodes"]
+    nodes = _nodes(of_nodes, pl.read_parquet(spooled(job, "nodes", [of_nodes], NODES)))
+    table = pl.scan_parquet(spooled(job, "pods", [of_pods], PODS))
+    pods, repeated, notes = output.told_apart(table, ["name"], "pod")
     pods, alive = output.still_there(pods, "deletion_time", job, "pod")
     notes += [*alive, *output.start(job, None)]
     kept, dropped = output.drop(pods, REASONS)
-    dropped = repeated | dropped
-    job.classes.check(kept, "qos", "qos")
     count = output.write_requests(_requests(kept, job, nodes), job, ("name",))
     write_hosts(nodes, job.folder / output.ALL_HOSTS)
-    chosen, of_nodes = _chosen(nodes, job)
+    chosen, said = _chosen(nodes, job)
     write_hosts(chosen, job.folder / output.HOSTS)
-    return Converted(count, len(chosen), dropped, read, notes + of_nodes)
-
-
-def _table(path: Path, fields: Sequence[Field], job: Job) -> pl.DataFrame:
-    scratch = job.scratch / "table.parquet"
-    spool(read_csv(path, None, fields), scratch, [path])
-    return pl.read_parquet(scratch)
+    return Converted(count, len(chosen), repeated | dropped, [of_pods, of_nodes], notes + said)
 
 
 def _requests(pods: pl.LazyFrame, job: Job, nodes: Hosts) -> pl.LazyFrame:
@@ -91,14 +77,12 @@ def _requests(pods: pl.LazyFrame, job: Job, nodes: Hosts) -> pl.LazyFrame:
     constraints = {text: _constraints(text, models) for text in specs}
     return pods.select(
         "name",
-        pl.col("scheduled_time").alias("admission")
-        if job.values["admission"] == "scheduled"
-        else pl.col("creation_time").alias("admission"),
+        pl.col(f"{job.values['admission']}_time").alias("admission"),
         (pl.col("deletion_time") - pl.col("scheduled_time")).alias("duration"),
         (pl.col("cpu_milli") / 1000).alias("cpu"),
         (pl.col("memory_mib") / 1024).alias("memory"),
         (pl.col("num_gpu") * pl.col("gpu_milli") / 1000).alias("resource:gpu"),
-        job.classes.classes_of("qos").alias("class"),
+        job.classes.of(pods, "qos"),
         pl.col("gpu_spec").replace_strict(constraints, default=None, return_dtype=pl.String).alias("constraints"),
     )
 
@@ -111,18 +95,9 @@ def _constraints(spec: str, models: list[str]) -> str:
     return format_term(Term(tuple(Constraint("model", "/=", model) for model in models if model not in wanted)))
 
 
-def _nodes(path: Path, job: Job) -> Hosts:
-    rows: list[dict[str, Any]] = _table(path, NODES, job).to_dicts()
-    ids = np.arange(1, len(rows) + 1, dtype=np.int64)
-    return to_hosts(
-        ids,
-        [row["sn"] for row in rows],
-        np.array([[row["cpu_milli"] / 1000, row["memory_mib"] / 1024, row["gpu"]] for row in rows], np.float64),
-        [{"model": row["model"]} if row["model"] else {} for row in rows],
-        ("cpu", "memory", "gpu"),
-        ids + 1,  # the first line is the header
-        Problems(str(path)),
-    )
+def _nodes(path: Path, nodes: pl.DataFrame) -> Hosts:
+    capacity = {"cpu": nodes["cpu_milli"] / 1000, "memory": nodes["memory_mib"] / 1024, "gpu": nodes["gpu"]}
+    return output.listed_hosts(path, nodes["sn"].to_list(), capacity, model=nodes["model"])
 
 
 def _chosen(nodes: Hosts, job: Job) -> tuple[Hosts, list[str]]:

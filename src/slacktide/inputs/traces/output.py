@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import polars as pl
 
-from slacktide.errors import fail
+from slacktide.errors import ConfigError, fail
+from slacktide.for_people import counted
 from slacktide.inputs.columns import header
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.prepare import peak
+from slacktide.inputs.problems import Problems
 from slacktide.inputs.read import read_workload
 from slacktide.inputs.rows import equal_hosts
-from slacktide.inputs.traces.api import Job
+from slacktide.inputs.traces.api import Converted, Job
 from slacktide.inputs.traces.tables import spool
+from slacktide.inputs.validation import to_hosts
 from slacktide.inputs.write import write_hosts
 from slacktide.model import Hosts, ServiceClass
 
@@ -28,6 +33,8 @@ FILES = frozenset({WORKLOAD, HOSTS, ALL_HOSTS, HOST_EVENTS, SETTINGS, "manifest.
 
 PIECE = 2_000_000
 """Requests that are sorted and written at once."""
+FORM = "%Y-%m-%d %H:%M:%S"
+NO_TIME = ("None", "Unknown", "NULL", "N/A")
 ENDLESS = 1e15
 """Seconds (or amounts) above this are no times: the trace means 'later than all this'."""
 
@@ -78,18 +85,32 @@ def _is_column(name: str) -> bool:
 
 
 def uniform_hosts(
-    job: Job, count: int, capacity: Mapping[str, float], attributes: Mapping[str, str] | None = None
+    job: Job, capacity: Mapping[str, float | str], count: int | None = None, attributes: Mapping[str, str] | None = None
 ) -> Hosts:
-    """``count`` equal hosts; 0: as many as their capacity takes to reach the peak of the workload just written."""
-    if not count:
+    """Equal hosts: as many as the parameter ``hosts`` says, if not ``count``; 0: as many as take the workload's peak.
+
+    What a host has is an amount, or the parameter that says it; the workload has just been written.
+    """
+    amounts = {name: float(job.values[one] if isinstance(one, str) else one) for name, one in capacity.items()}
+    wanted = int(job.values["hosts"]) if count is None else count
+    if not wanted:
         needed = peak(read_workload(job.folder / WORKLOAD, classes=classes_of(job)))
         parts = [
-            amount / capacity[name]
+            amount / amounts[name]
             for name, amount in zip(needed.resources, needed.amount.tolist(), strict=True)
-            if capacity.get(name)
+            if amounts.get(name)
         ]
-        count = max(math.ceil(max(parts, default=1.0) * (1 - 1e-9)), 1)
-    return equal_hosts(count, capacity, attributes)
+        wanted = max(math.ceil(max(parts, default=1.0) * (1 - 1e-9)), 1)
+    return equal_hosts(wanted, amounts, attributes)
+
+
+def listed_hosts(path: Path, names: Sequence[str], capacity: Mapping[str, Any], **attributes: pl.Series) -> Hosts:
+    """Hosts that a table with a header names, each with its amounts, and with attributes where its cell has one."""
+    numbers = np.arange(1, len(names) + 1, dtype=np.int64)
+    amounts = np.stack([np.broadcast_to(np.asarray(one, np.float64), len(names)) for one in capacity.values()], axis=1)
+    cells = zip(*(one.to_list() for one in attributes.values()), strict=True)
+    own = [{key: one for key, one in zip(attributes, row, strict=True) if one} for row in cells]
+    return to_hosts(numbers, list(names), amounts, own, tuple(capacity), numbers + 1, Problems(str(path)))
 
 
 def classes_of(job: Job) -> tuple[ServiceClass, ...]:
@@ -128,6 +149,28 @@ def said_of_size(hosts: Hosts, job: Job) -> list[str]:
     )
     large = rows.select((~fits).sum()).collect().item()
     return [f"{counted(large, 'request')} larger than every host: they find no place"] if large else []
+
+
+def converted(
+    job: Job,
+    rows: pl.LazyFrame,
+    order: Sequence[str],
+    hosts: Callable[[], Hosts],
+    dropped: Mapping[str, int],
+    files: Sequence[Path],
+    notes: list[str],
+) -> Converted:
+    """Writes requests, as :func:`write_requests`, then ``hosts``, which may look at them and add to ``notes``."""
+    count = write_requests(rows, job, order)
+    made = hosts()
+    notes += said_of_size(made, job)
+    return Converted(count, write_machines(made, job), dropped, files, notes)
+
+
+def at_once(column: str) -> tuple[pl.Expr, ...]:
+    """A batch request of as many instances as the column says, none of which waits for another."""
+    many = pl.col(column).cast(pl.Int64)
+    return pl.lit("batch").alias("kind"), many.alias("completions"), many.alias("parallelism")
 
 
 def start(job: Job, second_0: float | None) -> list[str]:
@@ -186,9 +229,10 @@ def numbered(column: str, rows: pl.LazyFrame, prefix: str) -> pl.Expr:
     return (text.rank("dense") - 1).cast(pl.Int64)
 
 
-def counted(number: int, noun: str) -> str:
-    """``1 job``, ``1,200 jobs``."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+def remarks(rows: pl.LazyFrame, noun: str, said: Mapping[str, pl.Expr]) -> list[str]:
+    """Of how many of the rows each is to be said, where it is of any."""
+    numbers = rows.select(holds.fill_null(value=False).sum().alias(what) for what, holds in said.items()).collect()
+    return [f"{counted(number, noun)} {what}" for what, number in zip(said, numbers.row(0), strict=True) if number]
 
 
 def drop(rows: pl.LazyFrame, reasons: Mapping[str, pl.Expr]) -> tuple[pl.LazyFrame, dict[str, int]]:
@@ -200,3 +244,35 @@ def drop(rows: pl.LazyFrame, reasons: Mapping[str, pl.Expr]) -> tuple[pl.LazyFra
     counts = dict(marked.group_by("reason").len().collect().iter_rows())
     kept = marked.filter(pl.col("reason") == len(reasons)).drop("reason")
     return kept, {name: int(counts.get(number, 0)) for number, name in enumerate(reasons)}
+
+
+def zone_of(name: str) -> str:
+    """The name of a time zone that there is. Raises :class:`ConfigError`."""
+    try:
+        return ZoneInfo(name).key
+    except (KeyError, OSError, ValueError) as error:
+        raise ConfigError(f"zone: found {name!r}, expected a name of the time zone database, such as UTC") from error
+
+
+def seconds_of(column: str, zone: str, file: Path, spooled: Path) -> pl.Expr:
+    """The column of dates and times as seconds of Unix time; of an hour that comes twice the first is meant.
+
+    Raises :class:`InputError` for a text that is no time, with its line: that of the column ``line`` of ``spooled``,
+    else by its row below a header.
+    """
+    text = pl.when(~pl.col(column).is_in(NO_TIME)).then(column)
+    naive = text.str.to_datetime(FORM, strict=False)
+    known = "line" in pl.read_parquet_schema(spooled)
+    broken = (
+        pl.scan_parquet(spooled)
+        .with_row_index("row", offset=2)
+        .filter(text.is_not_null() & naive.is_null())
+        .select("line" if known else "row", column)
+        .head(1)
+        .collect()
+    )
+    if broken.height:
+        line, value = broken.row(0)
+        raise fail(file, "a time such as 2020-06-09 18:41:01, or nothing", line=line, column=column, value=value)
+    placed = naive.dt.replace_time_zone(zone, ambiguous="earliest", non_existent="null")
+    return (placed.dt.timestamp("us") / 1_000_000).alias(column)

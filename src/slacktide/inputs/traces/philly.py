@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from slacktide.errors import InputError, fail
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.problems import Problems, read_text
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.instants import seconds_of, zone_of
-from slacktide.inputs.traces.tables import Field, header_of, read_csv, spool
-from slacktide.inputs.validation import to_hosts
+from slacktide.inputs.traces.tables import Field, find, header_of, read_csv, spool
 from slacktide.model import Hosts
 
 SCHEMA: dict[str, Any] = {
@@ -37,28 +36,32 @@ REASONS = {
     "jobs that ran for less than a second, by which the log counts": pl.col("end_time") <= pl.col("start_time"),
     "jobs whose last attempt names no GPU": pl.col("gpus") < 1,
 }
+UNEVEN = "with more GPUs on one server than on another: each instance has as many as the largest"
+ODD = {
+    "attempted more than once: the duration is that of the last attempt": pl.col("attempts") > 1,
+    UNEVEN: pl.col("most") * pl.col("servers") != pl.col("gpus"),
+    "without an end: they still ran": pl.col("end_time").is_null(),
+    "of a status that the documentation does not name": (~pl.col("status").is_in(STATUSES)).fill_null(value=True),
+}
 
 
 def read(job: Job) -> Converted:
     """Jobs as batch requests: an instance for each server of the last attempt, or for each GPU."""
-    zone = zone_of(str(job.values["zone"]))
+    zone = output.zone_of(str(job.values["zone"]))
     tables = {"cluster_job_log": True, "cluster_machine_list": False}
-    files = sources.find(job.sources, tables, ("cluster_job_log", "cluster_machine_list", ".json", ".csv"))
-    for name, paths in files.items():
-        if len(paths) > 1:
-            raise fail(", ".join(map(str, job.sources)), f"one {name}", value=f"{len(paths)} files")
-    log = files["cluster_job_log"][0]
+    files = find(job.sources, tables, (*tables, ".json", ".csv"), most=1)
+    (log,) = files["cluster_job_log"]
     spooled = job.scratch / "jobs.parquet"
     spool(_frames(log, job), spooled, [log], "at least one job")
     table, repeated, notes = output.told_apart(pl.scan_parquet(spooled).drop("line"), ["jobid"], "job")
-    table = table.with_columns(seconds_of(name, zone, log, spooled) for name in TIMES)
+    table = table.with_columns(output.seconds_of(name, zone, log, spooled) for name in TIMES)
     first = table.select(pl.col("submitted_time").min()).collect().item()
     table = table.with_columns(pl.col(name) - (first or 0.0) for name in TIMES)
     table, alive = output.still_there(table, "end_time", job, "job")
     kept, dropped = output.drop(table, REASONS)
     by_server = job.values["shape"] == "servers"
-    notes += [*alive, *output.start(job, first), *_odd(kept, by_server=by_server)]
-    job.classes.check(kept, "vc", "vc")
+    odd = {what: holds for what, holds in ODD.items() if by_server or what != UNEVEN}
+    notes += [*alive, *output.start(job, first), *output.remarks(kept, "job", odd)]
     count, each = ("servers", pl.col("most")) if by_server else ("gpus", pl.lit(1))
     rows = kept.select(
         "jobid",
@@ -67,47 +70,18 @@ def read(job: Job) -> Converted:
         (each * float(job.values["cores_per_gpu"])).alias("cpu"),
         (each * float(job.values["memory_per_gpu"])).alias("memory"),
         each.cast(pl.Float64).alias("resource:gpu"),
-        job.classes.classes_of("vc").alias("class"),
+        job.classes.of(kept, "vc"),
         "user",
-        pl.lit("batch").alias("kind"),
-        pl.col(count).alias("completions"),
-        pl.col(count).alias("parallelism"),
+        *output.at_once(count),
     )
-    number = output.write_requests(rows, job, ("jobid",))
-    hosts = _hosts(files["cluster_machine_list"], job)
-    notes += output.said_of_size(hosts, job)
-    read = [path for paths in files.values() for path in paths]
-    return Converted(number, output.write_machines(hosts, job), repeated | dropped, read, notes)
-
-
-def _odd(rows: pl.LazyFrame, *, by_server: bool) -> list[str]:
-    several, uneven, endless, states = (
-        rows.select(
-            (pl.col("attempts") > 1).sum(),
-            (pl.col("most") * pl.col("servers") != pl.col("gpus")).sum(),
-            pl.col("end_time").is_null().sum(),
-            (~pl.col("status").is_in(STATUSES)).fill_null(value=True).sum(),
-        )
-        .collect()
-        .row(0)
-    )
-    said = {
-        "attempted more than once: the duration is that of the last attempt": several,
-        "with more GPUs on one server than on another: each instance has as many as the largest": uneven * by_server,
-        "without an end: they still ran": endless,
-        "of a status that the documentation does not name": states,
-    }
-    return [f"{output.counted(number, 'job')} {what}" for what, number in said.items() if number]
+    machines = files["cluster_machine_list"]
+    hosts = partial(_hosts, machines, job)
+    return output.converted(job, rows, ("jobid",), hosts, repeated | dropped, [log, *machines], notes)
 
 
 def _frames(path: Path, job: Job) -> Iterator[pl.DataFrame]:
-    rows: list[tuple[Any, ...]] = []
-    for row in _rows(path, job):
-        rows.append(row)
-        if len(rows) == PIECE:
-            yield pl.DataFrame(rows, schema=SCHEMA, orient="row")
-            rows = []
-    if rows:
+    every = _rows(path, job)
+    while rows := list(islice(every, PIECE)):
         yield pl.DataFrame(rows, schema=SCHEMA, orient="row")
 
 
@@ -116,7 +90,10 @@ def _rows(path: Path, job: Job) -> Iterator[tuple[Any, ...]]:
     text = read_text(path)
     decoder = json.JSONDecoder()
     problems = Problems(str(path))
-    at, line = _skip(text, 0, "[", path), 1
+    at, line = _blank(text, 0), 1
+    if text[at : at + 1] != "[":
+        raise fail(path, "a list of jobs in [ ]", line=1, value=text[at : at + 20] or "nothing")
+    at = _blank(text, at + 1)
     before = 0
     job.tell("cluster_job_log", 0.0)
     while text[at : at + 1] not in ("]", ""):
@@ -142,13 +119,6 @@ def _blank(text: str, at: int) -> int:
     while text[at : at + 1].isspace():
         at += 1
     return at
-
-
-def _skip(text: str, at: int, sign: str, path: Path) -> int:
-    at = _blank(text, at)
-    if text[at : at + 1] != sign:
-        raise fail(path, "a list of jobs in [ ]", line=1, value=text[at : at + 20] or "nothing")
-    return _blank(text, at + 1)
 
 
 def _row(one: Any, line: int, problems: Problems) -> tuple[Any, ...] | None:
@@ -177,10 +147,10 @@ def _text(value: Any) -> str | None:
 
 
 def _hosts(paths: list[Path], job: Job) -> Hosts:
-    cores, memory = float(job.values["cores_per_gpu"]), float(job.values["memory_per_gpu"])
+    each = {"cpu": float(job.values["cores_per_gpu"]), "memory": float(job.values["memory_per_gpu"]), "gpu": 1.0}
     if not paths:
-        of_each = float(job.values["host_gpus"])
-        return output.uniform_hosts(job, 0, {"cpu": of_each * cores, "memory": of_each * memory, "gpu": of_each})
+        gpus = float(job.values["host_gpus"])
+        return output.uniform_hosts(job, {name: gpus * amount for name, amount in each.items()}, 0)
     path = paths[0]
     names = [name.strip() for name in header_of(path)]
     if len(names) != 3 or names[0] != "machineId":
@@ -195,17 +165,8 @@ def _hosts(paths: list[Path], job: Job) -> Hosts:
         raise fail(
             path, "machines with a whole number of GPUs", value=str(error).partition("machines.csv")[2]
         ) from error
-    ids = np.arange(1, table.height + 1, dtype=np.int64)
-    gpus = table["gpus"].to_numpy().astype(np.float64)
-    return to_hosts(
-        ids,
-        table["machineId"].to_list(),
-        np.stack([gpus * cores, gpus * memory, gpus], axis=1),
-        [{"gpu_memory": one} if one else {} for one in table["gpu_memory"].to_list()],
-        ("cpu", "memory", "gpu"),
-        ids + 1,
-        Problems(str(path)),
-    )
+    capacity = {name: table["gpus"] * amount for name, amount in each.items()}
+    return output.listed_hosts(path, table["machineId"].to_list(), capacity, gpu_memory=table["gpu_memory"])
 
 
 TRACE = Trace(

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import polars as pl
 
 from slacktide.inputs.generators.api import Parameter
 from slacktide.inputs.problems import Problems
-from slacktide.inputs.traces import output, sources
+from slacktide.inputs.traces import output
 from slacktide.inputs.traces.api import Converted, Job, Trace
-from slacktide.inputs.traces.tables import LONGEST, Field, batches_of_lines, checked, spool
+from slacktide.inputs.traces.tables import LONGEST, Field, batches_of_lines, checked, only_source, spool
+from slacktide.model import Hosts
 
 NAMES = (
     *("job_number", "submit_time", "wait_time", "run_time", "allocated_processors", "average_cpu_time", "used_memory"),
@@ -25,21 +27,13 @@ NAMES = (
 )
 INSTANCES = 100_000_000
 """Of one request at the most (docs/formats.md)."""
-USED = {
-    "job_number": Field("job_number", "whole", least=0),
-    "submit_time": Field("submit_time", "number", least=-1, most=LONGEST),
-    "wait_time": Field("wait_time", "number", least=-1, most=LONGEST),
-    "run_time": Field("run_time", "number", least=-1, most=LONGEST),
-    "allocated_processors": Field("allocated_processors", "whole", least=-1, most=INSTANCES),
-    "used_memory": Field("used_memory", "number", least=-1),
-    "requested_processors": Field("requested_processors", "whole", least=-1, most=INSTANCES),
-    "requested_memory": Field("requested_memory", "number", least=-1),
-    "status": Field("status", "whole", least=-1),
-    "user_id": Field("user_id", "whole", least=-1),
-    "group_id": Field("group_id", "whole", least=-1),
-    "queue": Field("queue", "whole", least=-1),
-    "partition": Field("partition", "whole", least=-1),
-}
+USED = (
+    Field("job_number", "whole", least=0),
+    *(Field(name, "number", least=-1, most=LONGEST) for name in ("submit_time", "wait_time", "run_time")),
+    *(Field(f"{name}_processors", "whole", least=-1, most=INSTANCES) for name in ("allocated", "requested")),
+    *(Field(f"{name}_memory", "number", least=-1) for name in ("used", "requested")),
+    *(Field(name, "whole", least=-1) for name in ("status", "user_id", "group_id", "queue", "partition")),
+)
 GIB = 2.0**20
 """KiB in a GiB."""
 LATEST = 253402300800
@@ -62,7 +56,7 @@ REASONS = {
 
 def read(job: Job) -> Converted:
     """Jobs as batch requests; hosts from the header's MaxNodes and MaxProcs."""
-    path = sources.one(job.sources, "a log in the Standard Workload Format")
+    path = only_source(job.sources, "a log in the Standard Workload Format")
     header: dict[str, str] = {}
     spooled = job.scratch / "jobs.parquet"
     spool(_frames(path, header, job), spooled, [path], "at least one job")
@@ -78,9 +72,7 @@ def read(job: Job) -> Converted:
         .otherwise(pl.max_horizontal(pl.col("used_memory"), pl.lit(0.0))),
     )
     kept, dropped = output.drop(jobs, REASONS)
-    dropped = repeated | dropped
     by = str(job.values["by"])
-    job.classes.check(kept, by, by)
     alone = job.values["shape"] == "one"
     each = pl.col("processors") if alone else pl.lit(1)
     rows = kept.select(
@@ -89,29 +81,19 @@ def read(job: Job) -> Converted:
         pl.when(pl.col("end").is_not_null()).then(pl.when(_SHORT).then(BRIEF).otherwise("run_time")).alias("duration"),
         each.cast(pl.Float64).alias("cpu"),
         (each * pl.col("kib") / GIB).alias("memory"),
-        job.classes.classes_of(by).alias("class"),
+        job.classes.of(kept, by),
         pl.when(pl.col("user_id") > 0).then("user_id").alias("user"),
-        *(() if alone else (pl.lit("batch").alias("kind"), *_all_at_once("processors"))),
+        *(() if alone else output.at_once("processors")),
     )
-    count = output.write_requests(rows, job, ("job_number",))
-    brief = kept.select(_SHORT.sum()).collect().item()
-    if brief:
-        notes.append(f"{output.counted(brief, 'job')} of run time 0, less than half a second: {BRIEF:g} s are taken")
-    notes += _unknown(kept, by)
-    most = kept.select((each * pl.col("kib") / GIB).max()).collect().item()
-    return Converted(count, _hosts(header, job, float(most), notes), dropped, [path], notes)
-
-
-def _unknown(jobs: pl.LazyFrame, by: str) -> list[str]:
-    """What is to be said of what the log does not say: 0 and -1 of memory and users, -1 of what classes come from."""
-    found = jobs.select(memory=pl.col("kib") <= 0, user=pl.col("user_id") <= 0, by=pl.col(by) < 0).sum().collect()
-    memory, user, mapped = found.row(0)
-    said = {
-        "memory: none is demanded": memory,
-        "user: they have none": user,
-        f"{by}: their class is what --map says of -1": mapped,
+    unsaid = {
+        f"of run time 0, less than half a second: {BRIEF:g} s are taken": _SHORT,
+        "of unknown memory: none is demanded": pl.col("kib") <= 0,
+        "of unknown user: they have none": pl.col("user_id") <= 0,
+        f"of unknown {by}: their class is what --map says of -1": pl.col(by) < 0,
     }
-    return [f"{output.counted(number, 'job')} of unknown {what}" for what, number in said.items() if number]
+    notes += output.remarks(kept, "job", unsaid)
+    hosts = partial(_hosts, header, job, rows, notes)
+    return output.converted(job, rows, ("job_number",), hosts, repeated | dropped, [path], notes)
 
 
 def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]:
@@ -124,11 +106,6 @@ def _jobs(lines: pl.LazyFrame) -> tuple[pl.LazyFrame, dict[str, int], list[str]]
     ran = pl.when(~pl.col("part") & (pl.col("run_time") >= 0)).then("run_time")
     told = told.with_columns(end=pl.col("submit_time") + pl.max_horizontal(pl.col("wait_time"), pl.lit(0.0)) + ran)
     return told.with_columns(pl.col("summed_up").fill_null(value=False)), repeated, notes
-
-
-def _all_at_once(column: str) -> tuple[pl.Expr, pl.Expr]:
-    """As many completions as the column says, none of which waits for another (docs/formats.md: the default is 1)."""
-    return pl.col(column).alias("completions"), pl.col(column).alias("parallelism")
 
 
 def _frames(path: Path, header: dict[str, str], job: Job) -> Iterator[pl.DataFrame]:
@@ -153,14 +130,14 @@ def _rows(path: Path, texts: list[str], before: int, header: dict[str, str]) -> 
             lines.append(number)
             cells.append(parts)
     rows = pl.DataFrame(cells, schema=dict.fromkeys(NAMES, pl.String), orient="row")
-    jobs = checked(rows, list(USED.values()), lines, problems)
+    jobs = checked(rows, USED, lines, problems)
     for place in jobs.select((pl.col("submit_time") < 0) & ~pl.col("status").is_in(PARTS)).to_series().arg_true():
         problems.add(lines[place], "submit_time", cells[place][1], "a number, 0 or more: only parts of a job have none")
     problems.raise_if_any()
     return jobs
 
 
-def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> int:
+def _hosts(header: dict[str, str], job: Job, rows: pl.LazyFrame, notes: list[str]) -> Hosts:
     """MaxNodes hosts that have MaxProcs processors together, as equal as can be, unless parameters say otherwise."""
     processors, nodes = (_count(header.get(name, "")) for name in ("MaxProcs", "MaxNodes"))
     if processors and nodes > processors:
@@ -172,14 +149,14 @@ def _hosts(header: dict[str, str], job: Job, most: float, notes: list[str]) -> i
     cores = own or max(each, 1)
     memory = float(job.values["host_memory"])
     if not memory:
+        most = float(rows.select(pl.col("memory").max()).collect().item())
         memory = max(most * (1.0 if job.values["shape"] == "one" else cores + (more > 0)), 1.0)
         notes.append(f"the log says nothing of hosts' memory: each has {memory:g} GiB, enough for the largest jobs")
-    hosts = output.uniform_hosts(job, count, {"cpu": cores, "memory": memory})
+    hosts = output.uniform_hosts(job, {"cpu": cores, "memory": memory}, count)
     if more:
         hosts.capacity[:more, 0] += 1.0
         notes.append(f"{processors:,} processors on {count:,} hosts: {more:,} of them have one more than the others")
-    notes += output.said_of_size(hosts, job)
-    return output.write_machines(hosts, job)
+    return hosts
 
 
 def _start(header: dict[str, str], job: Job) -> list[str]:

@@ -1,4 +1,7 @@
-"""Tables of a trace, batch by batch: every cell is checked and typed, what is broken is named with file and line."""
+"""Tables of a trace: their files, and their rows batch by batch, every cell checked and typed.
+
+What is broken is named with file and line.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,9 @@ import codecs
 import contextlib
 import gzip
 import json
+import re
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -20,6 +24,7 @@ from slacktide.errors import fail
 from slacktide.inputs.columns.cells import parse_float, parse_integer
 from slacktide.inputs.columns.column_batch import ColumnBatch, numbers, stripped
 from slacktide.inputs.problems import Problems, check_readable
+from slacktide.inputs.traces.api import Job
 
 BLOCK = 1 << 24
 """Bytes of a CSV batch, uncompressed."""
@@ -84,6 +89,60 @@ class Field:
         values = np.asarray(found.fill_null(0))
         good = (values <= self.most) & (values >= (-self.most if self.least is None else self.least))
         return found if good.all() else pc.if_else(good, found, None)
+
+
+def find(
+    sources: Sequence[Path], tables: Mapping[str, bool], suffixes: Sequence[str], most: int | None = None
+) -> dict[str, list[Path]]:
+    """The files of each table, by name: a file belongs to a table if its name, or its folder's, begins with it.
+
+    ``tables`` says of each whether there must be one, ``most`` how many there may be. Folders are searched through; in
+    them files with other names or suffixes are passed over, while a source that is such a file is an error. Raises
+    :class:`InputError`.
+    """
+    found: dict[str, list[Path]] = {name: [] for name in tables}
+    for source in sources:
+        for path in _files(source, suffixes):
+            table = _table(path, tables)
+            if table is not None:
+                found[table].append(path)
+            elif path == source:
+                raise fail(path, f"a name that begins with {' or '.join(tables)}", value=path.name)
+    for name, needed in tables.items():
+        if needed and not found[name]:
+            places = ", ".join(map(str, sources))
+            raise fail(places, f"a file {name}*{' or '.join(suffixes)}, or a folder {name} with such files")
+        found[name] = sorted(dict.fromkeys(found[name]))
+        if most is not None and len(found[name]) > most:
+            places, value = ", ".join(map(str, sources)), f"{len(found[name])} files"
+            raise fail(places, f"one file of {name}: name it, or its own folder", value=value)
+    return found
+
+
+def only_source(sources: Sequence[Path], what: str) -> Path:
+    """The only source, which must be a file. Raises :class:`InputError`."""
+    if len(sources) != 1:
+        raise fail(", ".join(map(str, sources)), f"one file: {what}", value=f"{len(sources)} sources")
+    check_readable(sources[0])
+    return sources[0]
+
+
+def _files(source: Path, suffixes: Sequence[str]) -> Iterator[Path]:
+    if not source.is_dir():
+        check_readable(source)
+        yield source
+        return
+    for path in sorted(source.rglob("*")):
+        if path.is_file() and path.name.endswith(tuple(suffixes)):
+            yield path
+
+
+def _table(path: Path, tables: Mapping[str, bool]) -> str | None:
+    for text in (path.name, path.parent.name):
+        for name in sorted(tables, key=len, reverse=True):
+            if text.replace("-", "_").startswith(name):
+                return name
+    return None
 
 
 def read_csv(
@@ -202,37 +261,41 @@ def spool(
     return writer is not None
 
 
+def spooled(
+    job: Job, name: str, paths: Sequence[Path], fields: Sequence[Field], columns: Sequence[str] | None = None
+) -> Path:
+    """CSV files behind each other as one Parquet file; ``columns`` as of :func:`read_csv`."""
+    path = job.scratch / f"{name}.parquet"
+    frames = (frame for one in paths for frame in read_csv(one, columns, fields, lambda part: job.tell(name, part)))
+    spool(frames, path, paths)
+    return path
+
+
 def is_empty(path: Path) -> bool:
     """Whether a file has no byte, unpacked: an empty shard of a table."""
-    check_readable(path)
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            return not file.read(1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise fail(path, "a complete CSV file", value=str(error)) from error
+    return not _beginning(path, 1)
 
 
 def header_of(path: Path) -> list[str]:
     """The names in the first line of a CSV file, or :class:`InputError`."""
+    first = re.split("[\r\n]", _beginning(path).decode("utf-8-sig", "replace"), maxsplit=1)[0]
+    return [name.strip().strip('"') for name in first.split(",")]
+
+
+def _beginning(path: Path, size: int = START) -> bytes:
+    """The first bytes of a file, unpacked."""
     check_readable(path)
     opener = gzip.open if path.suffix == ".gz" else open
     try:
-        with opener(path, "rt", encoding="utf-8-sig", errors="replace") as file:
-            first = file.readline()
+        with opener(path, "rb") as file:
+            return file.read(size)
     except (OSError, EOFError, zlib.error) as error:
         raise fail(path, "a complete CSV file", value=str(error)) from error
-    return [name.strip().strip('"') for name in first.rstrip("\r\n").split(",")]
 
 
 def _check_text(path: Path) -> None:
     """Refuses what is no text at all: of that the CSV reader could not even say which row is broken."""
-    opener = gzip.open if path.suffix == ".gz" else open
-    try:
-        with opener(path, "rb") as file:
-            beginning = file.read(START)
-    except (OSError, EOFError, zlib.error) as error:
-        raise fail(path, "a complete CSV file", value=str(error)) from error
+    beginning = _beginning(path)
     try:
         codecs.getincrementaldecoder("utf-8")().decode(beginning)  # the last letter may be cut in two
     except UnicodeDecodeError as error:
