@@ -218,8 +218,22 @@ MUTANTS = (
     Mutant(
         "plan: nobody is taken back without a turn to spare",
         GIVING_UP,
-        "    if before > gone:\n",
+        "    if before > count:\n",
         "    if False:\n",
+        PLANNED,
+    ),
+    Mutant(
+        "plan: who can run elsewhere lends nothing in a pool",
+        "kernels/plan/pools.py",
+        "    if pool == 0:\n        return True\n",
+        "    if True:\n        return True\n",
+        PLANNED,
+    ),
+    Mutant(
+        "plan: the more important who could run elsewhere take room of a pool all the same",
+        "kernels/plan/choosing.py",
+        "        total -= others[level]\n",
+        "        pass\n",
         PLANNED,
     ),
     Mutant(
