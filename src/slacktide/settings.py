@@ -178,7 +178,13 @@ def _sections() -> type[msgspec.Struct]:
 
 def load_live(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:
     """As :func:`load`, from the settings that a live scheduler starts from."""
-    return _load(live(preset(_known_preset(preset_name))), path, overrides)
+    found = _load(live(preset(_known_preset(preset_name))), path, overrides)
+    if found.policy.equals != "admission":
+        raise ConfigError(
+            f"policy.equals: found {found.policy.equals!r}, expected 'admission': kube-scheduler's order of equals is "
+            "for simulations of what it did; leave the setting out"
+        )
+    return found
 
 
 def load(path: Path | None = None, preset_name: str | None = None, overrides: Sequence[str] = ()) -> Config:

@@ -14,6 +14,7 @@ from reference import metric, windows
 from reference.requests import Request
 from reference.state import Host, Instance
 from slacktide.config import Config
+from slacktide.model import Term
 
 SAMPLES, FIRST_STEP = 2048, 1.0
 EXACT = 2.0**36
@@ -96,9 +97,10 @@ def turn_of(budget: float, startup: float) -> float:
 
 @dataclass(eq=False)
 class Pool:
-    """Hosts, by number, that are all that some can use; or the whole cluster."""
+    """Hosts that are all that some can use; or, where nobody's are said, the whole cluster."""
 
-    hosts: frozenset[int]
+    own: tuple[Term, tuple[int, ...]] | None = None
+    """What one asks for that can use these hosts only: conditions and amounts."""
     resource: int | None = None
     """By which everything is measured there; ``None``: by whatever it asks for the most of."""
     short_at: float = 0.0
@@ -265,10 +267,9 @@ class Planner:
         self.config, self.kinds, self.instances, self.hosts, self.waiting = config, kinds, instances, hosts, waiting
         self.plans = config.policy.overload == "plan" and config.policy.name in ("qos-driven", "hybrid")
         self.levels = 1 + max((kind.level for kind in kinds), default=0)
-        self.cluster = Pool(frozenset(range(len(hosts))))
+        self.cluster = Pool()
         self.places: list[Pool | None] = [None] * POOLS
         """Pools beside the whole cluster."""
-        self.reached: dict[tuple[object, tuple[int, ...]], frozenset[int]] = {}
         self.step, self.sample_at = 0.0, 0.0
         self.made, self.born, self.due_at, self.soon_at = 0, 0.0, 0.0, 0.0
         self.unrecorded = self.in_force = False
@@ -301,21 +302,47 @@ class Planner:
     def pools(self) -> list[Pool]:
         """Those of the fewest hosts first, the whole cluster last."""
         there = [pool for pool in reversed(self.places) if pool is not None]
-        return [*sorted(there, key=lambda pool: len(pool.hosts)), self.cluster]
+        return [*sorted(there, key=lambda pool: len(self.hosts_of(pool))), self.cluster]
 
-    def reach(self, j: Instance) -> frozenset[int]:
-        """Hosts that could take it, were they empty."""
-        about = j.term, tuple(j.demand)
-        if about not in self.reached:
-            self.reached[about] = frozenset(
-                number
-                for number, h in enumerate(self.hosts)
-                if j.term.holds(h.attributes) and all(d <= c for d, c in zip(j.demand, h.capacity, strict=True))
-            )
-        return self.reached[about]
+    def reach(self, term: Term, demand: Sequence[int]) -> frozenset[int]:
+        """Hosts by number that could take one with these conditions and amounts, were they empty."""
+        return frozenset(
+            number
+            for number, h in enumerate(self.hosts)
+            if term.holds(h.attributes) and all(d <= c for d, c in zip(demand, h.capacity, strict=True))
+        )
+
+    def hosts_of(self, pool: Pool) -> frozenset[int]:
+        return frozenset(range(len(self.hosts))) if pool.own is None else self.reach(*pool.own)
 
     def is_bound(self, j: Instance, pool: Pool) -> bool:
-        return pool is self.cluster or self.reach(j) <= pool.hosts
+        """By its conditions, by an amount that no host outside has, or as it asks for what the pool's own does."""
+        if pool.own is None:
+            return True
+        inside, (term, demand) = self.hosts_of(pool), pool.own
+        outside = [h for number, h in enumerate(self.hosts) if number not in inside]
+        return (
+            not any(j.term.holds(h.attributes) for h in outside)
+            or any(d > max((h.capacity[r] for h in outside), default=0) for r, d in enumerate(j.demand))
+            or (j.term == term and all(d >= least for d, least in zip(j.demand, demand, strict=True)))
+        )
+
+    def there(self, pool: Pool) -> list[Instance]:
+        """Who is on its hosts, and who is bound to it and runs outside, as it was told of its host before."""
+        inside = self.hosts_of(pool)
+        return [
+            j
+            for number, host in enumerate(self.hosts)
+            for j in host.instances
+            if number in inside or self.is_bound(j, pool)
+        ]
+
+    def goes_on(self, pool: Pool, live: Sequence[Instance]) -> bool:
+        """Whether somebody lives who asks for the same, or can use the same hosts: then the first of these says it."""
+        if not any((j.term, tuple(j.demand)) == pool.own for j in live):
+            hosts = self.hosts_of(pool)
+            pool.own = next(((j.term, tuple(j.demand)) for j in live if self.reach(j.term, j.demand) == hosts), None)
+        return pool.own is not None
 
     def scarce(self, j: Instance) -> int | None:
         """The first resource that it asks for and that some hosts have none of."""
@@ -330,7 +357,7 @@ class Planner:
 
     def room_of(self, pool: Pool) -> list[float]:
         """What there is of it for each level: without what those of more important ones take who could be elsewhere."""
-        there = [j for number in sorted(pool.hosts) for j in self.hosts[number].instances]
+        there = self.there(pool)
         total = self.free(pool) + sum(self.size(j, pool) for j in there)
         others = [j for j in there if not self.is_bound(j, pool)]
         above = [[j for j in others if self.kind(j).level < level] for level in range(self.levels)]
@@ -348,10 +375,12 @@ class Planner:
         for at, pool in enumerate(self.places):
             if pool is None:
                 continue
+            if not self.goes_on(pool, live):
+                self.places[at] = None
+                continue
             if self.is_short(pool, live):
                 pool.short_at = now
-            is_bound = any(self.reach(j) == pool.hosts for j in live)
-            if not is_bound or now - pool.short_at > self.longest_window():
+            if now - pool.short_at > self.longest_window():
                 self.places[at] = None
         everywhere = frozenset(number for number, h in enumerate(self.hosts) if any(h.capacity))
         tried = list[object]()
@@ -362,11 +391,12 @@ class Planner:
             if len(tried) == CANDIDATES:
                 return
             tried.append(about)
-            if self.reach(j) >= everywhere or any(p is not None and p.hosts == self.reach(j) for p in self.places):
+            reach = self.reach(*about)
+            if reach >= everywhere or any(p is not None and self.hosts_of(p) == reach for p in self.places):
                 continue
             if None not in self.places:
                 return
-            pool = Pool(self.reach(j), self.scarce(j), now)
+            pool = Pool(about, self.scarce(j), now)
             if self.is_short(pool, live):
                 self.places[self.places.index(None)] = pool
 
@@ -374,14 +404,14 @@ class Planner:
 
     def size(self, j: Instance, pool: Pool) -> float:
         """What its demand takes of all hosts, as the largest share of any resource, or as that of the pool's."""
-        if pool.resource is not None:
+        if pool.resource is not None and self.room[pool.resource] > 0:
             return exact(j.demand[pool.resource] / self.room[pool.resource])
         return exact(max((d / r for d, r in zip(j.demand, self.room, strict=True) if r > 0), default=0.0))
 
     def free(self, pool: Pool, given_up: Sequence[Instance] = ()) -> float:
         """What is free on hosts that are up, as the least share of any resource, or that of the pool's; where some are
         ``given_up``, on those whose attributes do for one of these."""
-        hosts = [self.hosts[number] for number in sorted(pool.hosts)]
+        hosts = [self.hosts[number] for number in sorted(self.hosts_of(pool))]
         reached = [h for h in hosts if not given_up or any(j.term.holds(h.attributes) for j in given_up)]
         up = [host.free() for host in reached if host.up]
         counted = range(len(self.room)) if pool.resource is None else [pool.resource]
@@ -418,7 +448,7 @@ class Planner:
             self.step *= 2.0
 
     def sample(self, pool: Pool, last_pass: float) -> tuple[list[float], list[float]]:
-        there = [j for number in sorted(pool.hosts) for j in self.hosts[number].instances]
+        there = self.there(pool)
         others = [j for j in there if not self.is_bound(j, pool)]
         waiting = self.helped([j for j in self.waiting() if j.since <= last_pass and self.is_bound(j, pool)])
         services = [j for j in waiting if not self.kind(j).job and not is_given_up(j)]
@@ -620,7 +650,7 @@ class Planner:
 
     def tell(self) -> None:
         """What is in force for each instance and host."""
-        scarce = [pool.hosts for pool in self.places if pool is not None and self.in_force]
+        scarce = [self.hosts_of(pool) for pool in self.places if pool is not None and self.in_force]
         for number, host in enumerate(self.hosts):
             host.scarce = any(number in hosts for hosts in scarce)
         for j in self.instances:

@@ -47,6 +47,8 @@ class Invariants:
         self._victims: set[str] = set()
         self._bound_to: dict[str, str] = {}
         """By pods' UIDs those of the nodes that they were bound to; empty where that was gone."""
+        self._went: set[str] = set()
+        """Nodes that were deleted: a smaller one may have joined under the name."""
         self._beyond: set[str] = set()
         """Of whom it was found that there is no room for what they wait for."""
         self._deciders: dict[str, Replica] = {}
@@ -102,14 +104,15 @@ class Invariants:
 
     def _keeps_what_there_is(self, actor: Actor) -> None:
         """A leader keeps a place only where by its own books there is room for all who are there and to come. It has
-        not freed the room of a former leader's victims."""
+        not freed the room of a former leader's victims, nor may it have heard that a node is another one."""
         decider = self._deciders.get(actor.name)
         if decider is None or decider.scheduler is None or decider.scheduler.session is None:
             return
         engine, reservations = decider.scheduler.session.engine, decider.scheduler.session.actor.reservations
-        inherited = {one.decision.host for one in reservations.nominations.values() if not reservations.are_going(one)}
+        excused = {one.decision.host for one in reservations.nominations.values() if not reservations.are_going(one)}
+        excused |= self._went
         for uid, one in reservations.nominations.items():
-            room = {} if one.decision.host in inherited else engine.room(one.decision.host)
+            room = {} if one.decision.host in excused else engine.room(one.decision.host)
             if min(room.values(), default=0) < 0 and uid not in self._beyond:
                 self._beyond.add(uid)
                 self.finding(
@@ -136,6 +139,8 @@ class Invariants:
     def see(self, change: Change) -> None:
         """Something was written."""
         if change.resource is NODES:
+            if change.type == "DELETED":
+                self._went.add(change.key[1])
             return
         if change.resource is LEDGERS:
             self._forgets_nothing(change)

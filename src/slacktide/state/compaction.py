@@ -52,7 +52,7 @@ def _used_kinds(growing: Growing) -> NDArray[np.int64]:
     """Kinds of live instances, ascending."""
     instances = growing.tb["instances"][: growing.rows]
     living = np.isin(instances["state"], (schema.WAITING, schema.PLACED, schema.LEAVING, schema.VACANT, schema.EXCUSED))
-    found = instances["kind"][living]
+    found = np.concatenate([instances["kind"][living], growing.tb["pools"]["kind"]])  # a rollout may bring their like
     return np.unique(found[found >= 0]).astype(np.int64)
 
 

@@ -175,7 +175,8 @@ class Growing(ServiceClasses):
             self.attributes.append({})
             self._add_hosts(h + 1)
         self.names[h] = name
-        self.tb["hosts"]["failures"][h], self.tb["hosts"]["came"][h] = 0, self.tb.control["now"]
+        self.tb["hosts"]["came"][h] = self.tb.control["now"]
+        self.tb["hosts"]["failures"][h] = self.tb["hosts"]["scarce"][h] = 0
         self.network.moved = self.network.used
         return h
 

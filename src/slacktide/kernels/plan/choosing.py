@@ -14,17 +14,18 @@ from slacktide.kernels.tables.schema import State
 @kernel
 def find_room(tb: State, pool: int, room: NDArray[np.float64]) -> None:
     """What there is of a pool for each level: what is taken and what is free, as a share, without what those of more
-    important levels take who are not bound to it; O(hosts + instances + kinds * groups of hosts)."""
-    inside, bound, others = pools.hosts_of(tb, pool), np.zeros(len(views.kinds(tb)), np.int64), np.zeros(len(room))
+    important levels take who are not bound to it; O(hosts + instances + terms * groups of hosts)."""
+    inside, outside, others = pools.hosts_of(tb, pool), pools.outside_of(tb, pool), np.zeros(len(room))
     total = record.free_share(tb, pool, inside, np.zeros(len(views.groups(tb)), np.int64))
     for h in range(len(views.hosts(tb))):
-        if not inside[h]:
-            continue
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
+            is_bound = pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), outside)
+            if not inside[h] and not is_bound:
+                continue
             size = record.size_in(tb, pool, whole(slot["shape"]))
             total += size
-            if not pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), bound):
+            if not is_bound:
                 others[views.classes(tb)[slot["cls"]]["level"]] += size
     for level in range(len(room)):
         room[level] = total
@@ -36,11 +37,11 @@ def count_asked(
     tb: State, rows: NDArray[np.int64], pool: int, asked: NDArray[np.float64], planned: NDArray[np.float64]
 ) -> None:
     """What those who are bound to a pool ask for, by level, and of these those of classes that are planned for;
-    O(rows + kinds * groups of hosts)."""
-    bound = np.zeros(len(views.kinds(tb)), np.int64)
+    O(rows + terms * groups of hosts)."""
+    outside = pools.outside_of(tb, pool)
     for row in rows:
         kind = whole(views.instances(tb)[row]["kind"])
-        if pools.is_bound(tb, pool, kind, bound):
+        if pools.is_bound(tb, pool, kind, outside):
             theirs = views.classes(tb)[views.kinds(tb)[kind]["cls"]]
             size = record.size_in(tb, pool, whole(views.kinds(tb)[kind]["shape"]))
             asked[theirs["level"]] += size
@@ -51,11 +52,11 @@ def count_asked(
 @kernel
 def is_short(tb: State, pool: int, number: NDArray[np.int64]) -> bool:
     """Whether more is asked for in a pool than is there; ``number`` is how many live of each kind; O(hosts + instances
-    + kinds * groups of hosts)."""
+    + terms * groups of hosts)."""
     levels = whole(views.rules(tb)["levels"])
-    bound, asked, room = np.zeros(len(number), np.int64), np.zeros(levels), np.zeros(levels)
+    outside, asked, room = pools.outside_of(tb, pool), np.zeros(levels), np.zeros(levels)
     for kind in range(len(number)):
-        if number[kind] > 0 and pools.is_bound(tb, pool, whole(kind), bound):
+        if number[kind] > 0 and pools.is_bound(tb, pool, whole(kind), outside):
             about = views.kinds(tb)[kind]
             level = views.classes(tb)[about["cls"]]["level"]
             asked[level] += number[kind] * record.size_in(tb, pool, whole(about["shape"]))
@@ -85,7 +86,25 @@ def have_same_hosts(tb: State, kind: int, other: int) -> bool:
 
 
 @kernel
-def review(tb: State, number: NDArray[np.int64]) -> None:
+def kind_of_pool(tb: State, kind: int, rows: NDArray[np.int64], number: NDArray[np.int64]) -> int:
+    """A kind by which a pool goes on to be known: one that asks for the same at the same hosts, or else, as a rollout
+    brings others for those that are gone, the first that can use the same hosts; NONE where there is none; O(kinds +
+    rows), where nobody asks for the same O(kinds * groups of hosts)."""
+    own, seen = views.kinds(tb)[kind], np.zeros(len(number), np.bool_)
+    for other in range(len(number)):
+        about = views.kinds(tb)[other]
+        if number[other] > 0 and about["term"] == own["term"] and about["shape"] == own["shape"]:
+            return whole(other)
+    for row in rows:
+        other = views.instances(tb)[row]["kind"]
+        if not seen[other] and have_same_hosts(tb, whole(other), kind):
+            return whole(other)
+        seen[other] = True
+    return whole(pools.NONE)
+
+
+@kernel
+def review(tb: State, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
     """Of the pools that there are those stay to which somebody is bound, and that were short within the longest
     window."""
     now, longest = views.control(tb)["now"], record.longest_window(tb)
@@ -93,12 +112,12 @@ def review(tb: State, number: NDArray[np.int64]) -> None:
         about = views.pools(tb)[pool - 1]
         if about["kind"] == pools.NONE:
             continue
-        for kind in range(len(number)):  # as a rollout brings another kind for the one that is gone
-            if number[about["kind"]] == 0 and number[kind] > 0 and have_same_hosts(tb, whole(kind), about["kind"]):
-                about["kind"] = kind
+        about["kind"] = kind_of_pool(tb, whole(about["kind"]), rows, number)
+        if about["kind"] == pools.NONE:
+            continue
         if is_short(tb, whole(pool), number):
             about["short_at"] = now
-        if number[about["kind"]] == 0 or now - about["short_at"] > longest:
+        if now - about["short_at"] > longest:
             about["kind"] = pools.NONE
 
 
@@ -109,7 +128,7 @@ def choose(tb: State, rows: NDArray[np.int64]) -> None:
     number, kinds = np.zeros(len(views.kinds(tb)), np.int64), views.kinds(tb)
     for row in rows:
         number[views.instances(tb)[row]["kind"]] += 1
-    review(tb, number)
+    review(tb, rows, number)
     tried, count, seen = np.empty(pools.CANDIDATES, np.int64), whole(0), np.zeros(len(number), np.bool_)
     for row in rows:
         kind = views.instances(tb)[row]["kind"]

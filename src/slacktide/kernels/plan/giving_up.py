@@ -211,31 +211,43 @@ def find_members(
     sizes: NDArray[np.float64],
 ) -> int:
     """The members of a level in the order of their first rows, and what they ask for in each pool, -inf where not all
-    of one is bound to it; how many; O(pools * (rows + requests + kinds * groups of hosts)).
+    of one is bound to it; how many; O(pools * (rows + requests + terms * groups of hosts)).
 
     ``who``: the row of an instance, or -1 - q of request q.
     """
     unit, n = np.full(len(views.requests(tb)), -1, np.int64), whole(0)
-    bound = np.zeros((len(numbers), len(views.kinds(tb))), np.int64)
+    member = np.full(len(rows), -1, np.int64)
     for i in range(len(rows)):
-        at = whole(views.instances(tb)[rows[i]]["kind"])
-        kind = views.kinds(tb)[at]
+        kind = views.kinds(tb)[views.instances(tb)[rows[i]]["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
         if theirs["level"] != level or not theirs["planned"]:
             continue
-        q, m = whole(request_ledger.decider_of(tb, rows[i])), n
+        q = whole(request_ledger.decider_of(tb, rows[i]))
         if q >= 0 and unit[q] >= 0:
-            m = whole(unit[q])
-        else:
-            who[n], cls_of[n], sizes[:, n] = rows[i], kind["cls"], 0.0
-            if q >= 0:
-                unit[q], who[n] = n, -1 - q
-            n += 1
-        for k in range(len(numbers)):
-            pool = whole(numbers[k])
-            is_bound = pools.is_bound(tb, pool, at, bound[k])
-            sizes[k, m] += record.size_in(tb, pool, whole(kind["shape"])) if is_bound else -np.inf
+            member[i] = unit[q]
+            continue
+        who[n], cls_of[n], sizes[:, n], member[i] = rows[i], kind["cls"], 0.0, n
+        if q >= 0:
+            unit[q], who[n] = n, -1 - q
+        n += 1
+    for k in range(len(numbers)):
+        add_sizes(tb, rows, member, whole(numbers[k]), sizes[k])
     return n
+
+
+@kernel
+def add_sizes(
+    tb: State, rows: NDArray[np.int64], member: NDArray[np.int64], pool: int, sizes: NDArray[np.float64]
+) -> None:
+    """What members ask for in a pool, -inf where not all of one is bound to it; ``member``: of each row its member, or
+    -1; O(rows + terms * groups of hosts)."""
+    outside = pools.outside_of(tb, pool)
+    for i in range(len(rows)):
+        if member[i] >= 0:
+            kind = whole(views.instances(tb)[rows[i]]["kind"])
+            is_bound = pools.is_bound(tb, pool, kind, outside)
+            shape = whole(views.kinds(tb)[kind]["shape"])
+            sizes[member[i]] += record.size_in(tb, pool, shape) if is_bound else -np.inf
 
 
 @kernel

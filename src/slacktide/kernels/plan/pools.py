@@ -2,7 +2,8 @@
 
 A zone, nodes with an accelerator, the few nodes that are large enough: room elsewhere does not help whoever can only
 run there, and nobody who runs elsewhere can lend to them. So the plan asks of every pool what it asks of the whole
-cluster, of those who are *bound* to it: whom no host outside could take. Pool 0 is the whole cluster.
+cluster, of those who are *bound* to it: whom no host outside could take. Pool 0 is the whole cluster. Whoever is bound
+to it and runs outside (its host was cordoned since, or relabelled) takes room there that counts as the pool's.
 
 A pool is known by a kind that can run there only. It is looked at from the first plan that finds it short, until it has
 not been short for the longest window.
@@ -23,6 +24,10 @@ MOST = 8
 CANDIDATES = 64
 """Demands with their constraints of which a plan asks whether their hosts are short: the first in the workload."""
 NONE = -1
+
+Outside = tuple[NDArray[np.int64], NDArray[np.int64]]
+"""The most that a host outside of a pool has, by resource, and what was found of terms: -1 where one allows no such
+host, 0 where nobody asked yet."""
 
 
 @leaf
@@ -46,13 +51,47 @@ def reaches_beyond(tb: State, kind: int, other: int) -> bool:
 
 
 @kernel
-def is_bound(tb: State, pool: int, kind: int, known: NDArray[np.int64]) -> bool:
-    """Whether no host outside a pool could take one of a kind; ``known`` is what was found, by kind, zeros at first."""
+def outside_of(tb: State, pool: int) -> Outside:
+    """What is known of the hosts outside of a pool; O(groups of hosts * resources)."""
+    most, reached = np.zeros(views.capacity(tb).shape[1], np.int64), np.zeros(len(views.allowed(tb)), np.int64)
+    for g in range(len(views.groups(tb)) if pool > 0 else 0):
+        h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
+        if not host_slots.holds_alone(tb, h, whole(views.pools(tb)[pool - 1]["kind"])):
+            for r in range(len(most)):
+                most[r] = max(most[r], views.capacity(tb)[h, r])
+    return most, reached
+
+
+@kernel
+def reaches_outside(tb: State, pool: int, term: int) -> bool:
+    """Whether a term allows a host outside of a pool; O(groups of hosts * resources)."""
+    for g in range(len(views.groups(tb))):
+        h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
+        own = whole(views.pools(tb)[pool - 1]["kind"])
+        if views.allowed(tb)[term, g] and not host_slots.holds_alone(tb, h, own):
+            return True
+    return False
+
+
+@kernel
+def is_bound(tb: State, pool: int, kind: int, outside: Outside) -> bool:
+    """Whether no host outside of a pool could take one of a kind, as is seen at once: by its term, by an amount that
+    none has, or as it asks for what the pool's own kind does and more; O(resources), once a term O(groups of hosts)."""
     if pool == 0:
         return True
-    if known[kind] == 0:
-        known[kind] = -1 if reaches_beyond(tb, kind, whole(views.pools(tb)[pool - 1]["kind"])) else 1
-    return known[kind] > 0
+    most, reached = outside
+    about, own = views.kinds(tb)[kind], views.kinds(tb)[views.pools(tb)[pool - 1]["kind"]]
+    if reached[about["term"]] == 0:
+        reached[about["term"]] = 1 if reaches_outside(tb, pool, whole(about["term"])) else -1
+    if reached[about["term"]] < 0:
+        return True
+    no_less = about["term"] == own["term"]
+    for r in range(len(most)):
+        asked = views.demand(tb)[about["shape"], r]
+        if asked > most[r]:
+            return True
+        no_less = no_less and asked >= views.demand(tb)[own["shape"], r]
+    return no_less
 
 
 @kernel

@@ -55,7 +55,7 @@ def measure_cluster(tb: State) -> None:
 def size_in(tb: State, pool: int, shape: int) -> float:
     """The same in a pool: where a resource is scarce that others do not need, of that one; O(resources)."""
     r = views.pools(tb)[pool - 1]["resource"] if pool > 0 else pools.NONE
-    if r < 0:
+    if r < 0 or views.room(tb)[r] <= 0.0:
         return size_of(tb, shape)
     return np.rint(views.demand(tb)[shape, r] / views.room(tb)[r] * EXACT) / EXACT
 
@@ -123,7 +123,7 @@ def count_placed(
     pool: int,
     at: int,
     inside: NDArray[np.bool_],
-    bound: NDArray[np.int64],
+    outside: pools.Outside,
     kept: NDArray[np.float64],
     given: NDArray[np.float64],
     others: NDArray[np.float64],
@@ -132,17 +132,18 @@ def count_placed(
     ``others``, who are not bound to it; of jobs that are into place ``at`` of the record; O(hosts + instances)."""
     total = 0.0
     for h in range(len(views.hosts(tb))):
-        if not inside[h]:
-            continue
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
+            is_bound = pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), outside)
+            if not inside[h] and not is_bound:
+                continue
             theirs, size = views.classes(tb)[slot["cls"]], size_in(tb, pool, whole(slot["shape"]))
             total += size
             if is_given_up(tb, whole(slot["row"])):
                 given[theirs["level"]] += size
             else:
                 kept[theirs["level"]] += size
-            if not pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), bound):
+            if not is_bound:
                 others[theirs["level"]] += size
             elif theirs["job"]:
                 views.jobs_asked(tb)[pool, theirs["level"], at] += size
@@ -151,15 +152,15 @@ def count_placed(
 
 @kernel
 def count_waiting(
-    tb: State, pool: int, at: int, bound: NDArray[np.int64], closed: NDArray[np.int64]
+    tb: State, pool: int, at: int, outside: pools.Outside, known: NDArray[np.int64], closed: NDArray[np.int64]
 ) -> tuple[int, bool]:
     """The most important level of which a service waits that is kept, and whether any such or a job waits, of those who
     are bound to a pool; O(queue).
 
     What jobs ask for is added to place ``at`` of the record. Where somebody waits who is given up, groups of hosts are
-    ``closed`` that would do for none of these.
+    ``closed`` that would do for none of these. ``known`` as for :func:`is_helped_by_room`.
     """
-    control, jobs, known = views.control(tb), views.jobs_asked(tb)[pool], np.zeros(len(views.kinds(tb)), np.int64)
+    control, jobs = views.control(tb), views.jobs_asked(tb)[pool]
     waits, somebody, given_up = whole(jobs.shape[0]), False, False
     for place in range(control["queue"] + control["incoming"]):
         entry = waiting_queue.entry_at(tb, whole(place))
@@ -167,7 +168,7 @@ def count_waiting(
             continue
         if not is_helped_by_room(tb, whole(entry["kind"]), known):
             continue
-        if not pools.is_bound(tb, pool, whole(entry["kind"]), bound):
+        if not pools.is_bound(tb, pool, whole(entry["kind"]), outside):
             continue
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
@@ -187,19 +188,19 @@ def count_waiting(
 
 
 @kernel
-def take_sample(tb: State, pool: int, at: int) -> None:
-    """Write how things stand in a pool into place ``at`` of the record; O(hosts + instances).
+def take_sample(tb: State, pool: int, at: int, known: NDArray[np.int64]) -> None:
+    """Write how things stand in a pool into place ``at`` of the record; O(hosts + instances + terms * groups of hosts).
 
     Those of a level who could run elsewhere, too, make way for those who could not; the more important do not.
     """
     usable, jobs = views.usable(tb)[pool], views.jobs_asked(tb)[pool]
-    levels, inside, bound = usable.shape[0], pools.hosts_of(tb, pool), np.zeros(len(views.kinds(tb)), np.int64)
+    levels, inside, outside = usable.shape[0], pools.hosts_of(tb, pool), pools.outside_of(tb, pool)
     kept, given, others = np.zeros(levels), np.zeros(levels), np.zeros(levels)
     closed = np.zeros(len(views.groups(tb)), np.int64)
     for level in range(levels):
         jobs[level, at] = 0.0
-    room = count_placed(tb, pool, at, inside, bound, kept, given, others)
-    waits, somebody = count_waiting(tb, pool, at, bound, closed)
+    room = count_placed(tb, pool, at, inside, outside, kept, given, others)
+    waits, somebody = count_waiting(tb, pool, at, outside, known, closed)
     if not somebody:
         room += free_share(tb, pool, inside, closed)
     held = above = 0.0
@@ -272,14 +273,14 @@ def pass_time(tb: State, now: float) -> None:
         control["step"] = FIRST_STEP
     if control["samples"] >= SAMPLES and control["step"] * SAMPLES < longest_window(tb):
         thin_out(tb)
-    first = whole(-1)
+    first, known = whole(-1), np.zeros(len(views.kinds(tb)), np.int64)
     while control["sample_at"] < now:
         at = whole(control["samples"] % SAMPLES)
         for pool in range(pools.MOST + 1):
             if not pools.is_used(tb, whole(pool)):
                 continue
             if first < 0:
-                take_sample(tb, whole(pool), at)
+                take_sample(tb, whole(pool), at, known)
                 continue
             for level in range(views.usable(tb).shape[1]):
                 views.usable(tb)[pool, level, at] = views.usable(tb)[pool, level, first]
