@@ -499,7 +499,8 @@ class Planner:
             self.born = now
         self.made += 1
         self.due_at = now + self.interval(now)
-        self.room = [sum(host.capacity[r] for host in self.hosts) for r in range(len(self.room))]
+        totals = [sum(host.capacity[r] for host in self.hosts) for r in range(len(self.room))]
+        self.room = [max(before, amount) for before, amount in zip(self.room, totals, strict=True)]
         waiting = self.waiting()
         helped = {j.row for j in self.helped(waiting)}
         without = {j.row for j in waiting if j.row not in helped}

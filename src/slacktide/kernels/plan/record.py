@@ -43,12 +43,14 @@ def size_of(tb: State, shape: int) -> float:
 
 @kernel
 def measure_cluster(tb: State) -> None:
-    """Note what all hosts have, up or down, by resource; O(hosts * resources)."""
-    whole_cluster, capacity = views.room(tb), views.capacity(tb)
-    whole_cluster[:] = 0.0
-    for h in range(capacity.shape[0]):
-        for r in range(capacity.shape[1]):
-            whole_cluster[r] += capacity[h, r]
+    """Note the most that all hosts ever had together, up or down, by resource: of it everything is a share, so that
+    what the record says still holds when hosts have gone; O(hosts * resources)."""
+    most, capacity = views.room(tb), views.capacity(tb)
+    for r in range(capacity.shape[1]):
+        total = 0.0
+        for h in range(capacity.shape[0]):
+            total += capacity[h, r]
+        most[r] = max(most[r], total)
 
 
 @leaf

@@ -128,7 +128,7 @@ ARRAYS: dict[str, Array] = {
     "usable": Array(F8, ("pools", "levels", "samples"), "share", "what each level and those above could use", PLAN),
     "jobs_asked": Array(F8, ("pools", "levels", "samples"), "share", "what jobs of them asked for", PLAN),
     "pools": Array(schema.POOL, ("pools",), "record", "those that are short of room", PLAN),
-    "room": Array(F8, (R,), "amount", "what all hosts have"),
+    "room": Array(F8, (R,), "amount", "the most that all hosts ever had"),
     "slots": Array(schema.SLOT, (H, "slots"), "record", "instances on each"),
     "free": Array(I8, (H, R), "amount", "what is left of each"),
     "capacity": Array(I8, (H, R), "amount", "what each has"),
