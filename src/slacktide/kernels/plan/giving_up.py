@@ -129,11 +129,8 @@ def plan_level(
     for i in range(n):
         was[i] = weigh_member(tb, whole(who[i]), whole(cls_of[i]), i, slack, budget)
         span = max(span, members.span_of(tb, whole(cls_of[i])))
-    place, ladder, gone = (
-        order_of(sizes[len(numbers) - 1, :n], slack, budget, was),
-        np.empty(RUNGS),
-        np.zeros(n, np.bool_),
-    )
+    place = order_of(sizes[len(numbers) - 1, :n], slack, budget, was)  # the last pool is the whole cluster
+    ladder, gone = np.empty(RUNGS), np.zeros(n, np.bool_)
     for i in range(RUNGS):
         ladder[i] = rung(span, whole(i))
     for k in range(len(numbers)):
