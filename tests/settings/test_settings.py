@@ -345,3 +345,10 @@ def test_what_a_search_in_random_order_would_leave_out_is_refused_beside_it(besi
     assert settings.load(overrides=alone).optimize.relaxed_randomization == 0.5
     with pytest.raises(ConfigError, match=r"relaxed_randomization: found 0\.5 beside shared.*add optimize\.shared"):
         settings.load(overrides=[*alone, beside])
+
+
+def test_a_live_scheduler_has_its_own_order_of_equals() -> None:
+    words = ["policy.name=priority", "policy.equals=kube-scheduler"]
+    assert settings.load(overrides=words).policy.equals == "kube-scheduler"
+    with pytest.raises(ConfigError, match=r"policy\.equals: found 'kube-scheduler', expected 'admission': .*; leave"):
+        settings.load_live(overrides=words)

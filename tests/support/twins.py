@@ -903,6 +903,7 @@ TWINS: dict[str, str] = {
     "making.sort_out": "reference.planning:Planner.sort_out",
     "making.choose_score": "reference.policies:Pass.score_name",
     "making.mark_scarce": "reference.planning:Planner.tell",
+    "choosing.count_kinds": "reference.planning:Planner.choose",
     "choosing.find_room": "reference.planning:Planner.room_of",
     "choosing.count_asked": "reference.planning:Planner.plan_levels",
     "choosing.is_short": "reference.planning:Planner.is_short",

@@ -12,56 +12,59 @@ from slacktide.kernels.tables.schema import State
 
 
 @kernel
-def find_room(tb: State, pool: int, room: NDArray[np.float64]) -> None:
+def count_kinds(tb: State, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many of these rows are of each kind; O(rows)."""
+    number = np.zeros(len(views.kinds(tb)), np.int64)
+    for row in rows:
+        number[views.instances(tb)[row]["kind"]] += 1
+    return number
+
+
+@kernel
+def find_room(tb: State, pool: int, outside: pools.Outside, room: NDArray[np.float64]) -> None:
     """What there is of a pool for each level: what is taken and what is free, as a share, without what those of more
     important levels take who are not bound to it; O(hosts + instances + terms * groups of hosts)."""
-    inside, outside, others = pools.hosts_of(tb, pool), pools.outside_of(tb, pool), np.zeros(len(room))
+    levels, inside = len(room), pools.hosts_of(tb, pool)
+    by_level = np.zeros(levels), np.zeros(levels), np.zeros(levels), np.zeros(levels)
     total = record.free_share(tb, pool, inside, np.zeros(len(views.groups(tb)), np.int64))
-    for h in range(len(views.hosts(tb))):
-        for i in range(views.hosts(tb)[h]["count"]):
-            slot = views.slots(tb)[h, i]
-            is_bound = pools.is_bound(tb, pool, whole(views.instances(tb)[slot["row"]]["kind"]), outside)
-            if not inside[h] and not is_bound:
-                continue
-            size = record.size_in(tb, pool, whole(slot["shape"]))
-            total += size
-            if not is_bound:
-                others[views.classes(tb)[slot["cls"]]["level"]] += size
-    for level in range(len(room)):
+    total += record.count_placed(tb, pool, inside, outside, by_level)
+    _, _, others, _ = by_level
+    for level in range(levels):
         room[level] = total
         total -= others[level]
 
 
 @kernel
 def count_asked(
-    tb: State, rows: NDArray[np.int64], pool: int, asked: NDArray[np.float64], planned: NDArray[np.float64]
+    tb: State,
+    number: NDArray[np.int64],
+    pool: int,
+    outside: pools.Outside,
+    asked: NDArray[np.float64],
+    planned: NDArray[np.float64],
 ) -> None:
     """What those who are bound to a pool ask for, by level, and of these those of classes that are planned for;
-    O(rows + terms * groups of hosts)."""
-    outside = pools.outside_of(tb, pool)
-    for row in rows:
-        kind = whole(views.instances(tb)[row]["kind"])
-        if pools.is_bound(tb, pool, kind, outside):
-            theirs = views.classes(tb)[views.kinds(tb)[kind]["cls"]]
-            size = record.size_in(tb, pool, whole(views.kinds(tb)[kind]["shape"]))
-            asked[theirs["level"]] += size
+    ``number`` is how many live of each kind; O(kinds + terms * groups of hosts)."""
+    for kind in range(len(number)):
+        if number[kind] > 0 and pools.is_bound(tb, pool, whole(kind), outside):
+            about = views.kinds(tb)[kind]
+            theirs, all_of_it = (
+                views.classes(tb)[about["cls"]],
+                number[kind] * record.size_in(tb, pool, whole(about["shape"])),
+            )
+            asked[theirs["level"]] += all_of_it
             if theirs["planned"]:
-                planned[theirs["level"]] += size
+                planned[theirs["level"]] += all_of_it
 
 
 @kernel
 def is_short(tb: State, pool: int, number: NDArray[np.int64]) -> bool:
     """Whether more is asked for in a pool than is there; ``number`` is how many live of each kind; O(hosts + instances
-    + terms * groups of hosts)."""
-    levels = whole(views.rules(tb)["levels"])
-    outside, asked, room = pools.outside_of(tb, pool), np.zeros(levels), np.zeros(levels)
-    for kind in range(len(number)):
-        if number[kind] > 0 and pools.is_bound(tb, pool, whole(kind), outside):
-            about = views.kinds(tb)[kind]
-            level = views.classes(tb)[about["cls"]]["level"]
-            asked[level] += number[kind] * record.size_in(tb, pool, whole(about["shape"]))
-    find_room(tb, pool, room)
-    total = 0.0
+    + kinds + terms * groups of hosts)."""
+    levels, outside = whole(views.rules(tb)["levels"]), pools.outside_of(tb, pool)
+    asked, planned, room, total = np.zeros(levels), np.zeros(levels), np.zeros(levels), 0.0
+    count_asked(tb, number, pool, outside, asked, planned)
+    find_room(tb, pool, outside, room)
     for level in range(levels):
         total += asked[level]
         if total > room[level]:
@@ -122,12 +125,10 @@ def review(tb: State, rows: NDArray[np.int64], number: NDArray[np.int64]) -> Non
 
 
 @kernel
-def choose(tb: State, rows: NDArray[np.int64]) -> None:
+def choose(tb: State, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
     """Look at further pools, as far as there are places, where more is asked for than there is; O(candidates * (hosts +
     instances + kinds * groups of hosts))."""
-    number, kinds = np.zeros(len(views.kinds(tb)), np.int64), views.kinds(tb)
-    for row in rows:
-        number[views.instances(tb)[row]["kind"]] += 1
+    kinds = views.kinds(tb)
     review(tb, rows, number)
     tried, count, seen = np.empty(pools.CANDIDATES, np.int64), whole(0), np.zeros(len(number), np.bool_)
     for row in rows:

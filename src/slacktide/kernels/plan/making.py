@@ -205,8 +205,9 @@ def make(tb: State) -> None:
         return
     rows = members.by_row(found, count)
     keep_unplanned(tb, rows)
-    choosing.choose(tb, rows)
-    plan_levels(tb, rows)
+    number = choosing.count_kinds(tb, rows)
+    choosing.choose(tb, rows, number)
+    plan_levels(tb, rows, number)
     control["plan_soon_at"] = min(control["plan_at"], control["now"] + soonest(tb))
     put_in_force(tb)
 
@@ -230,8 +231,8 @@ def keep_unplanned(tb: State, rows: NDArray[np.int64]) -> None:
 
 
 @kernel
-def plan_levels(tb: State, rows: NDArray[np.int64]) -> None:
-    """Plan level by level, the most important first."""
+def plan_levels(tb: State, rows: NDArray[np.int64], number: NDArray[np.int64]) -> None:
+    """Plan level by level, the most important first; ``number`` is how many live of each kind."""
     classes, last, levels = views.classes(tb), whole(0), whole(views.rules(tb)["levels"])
     for c in range(len(classes)):
         if classes[c]["planned"]:
@@ -241,8 +242,9 @@ def plan_levels(tb: State, rows: NDArray[np.int64]) -> None:
     shape = whole(pools.MOST + 1), levels
     rooms, asked, planned = np.zeros(shape), np.zeros(shape), np.zeros(shape)
     for pool in numbers:
-        choosing.find_room(tb, whole(pool), rooms[pool])
-        choosing.count_asked(tb, rows, whole(pool), asked[pool], planned[pool])
+        outside = pools.outside_of(tb, whole(pool))
+        choosing.find_room(tb, whole(pool), outside, rooms[pool])
+        choosing.count_asked(tb, number, whole(pool), outside, asked[pool], planned[pool])
     views.control(tb)["given_up"] = 0
     for level in range(levels):
         short = level == last

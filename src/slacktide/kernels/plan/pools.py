@@ -39,13 +39,10 @@ def is_used(tb: State, pool: int) -> bool:
 @kernel
 def reaches_beyond(tb: State, kind: int, other: int) -> bool:
     """Whether a host that could take one of ``kind``, were it empty, could take none of ``other``; O(groups of hosts *
-    resources), and often O(resources): a group that ``kind`` could use before comes first."""
-    count, begin = len(views.groups(tb)), views.kinds(tb)[kind]["usable"]
-    for i in range(count):
-        g = (begin + i) % count
+    resources)."""
+    for g in range(len(views.groups(tb))):
         h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
         if host_slots.holds_alone(tb, h, kind) and not host_slots.holds_alone(tb, h, other):
-            views.kinds(tb)[kind]["usable"] = g
             return True
     return False
 
@@ -65,9 +62,9 @@ def outside_of(tb: State, pool: int) -> Outside:
 @kernel
 def reaches_outside(tb: State, pool: int, term: int) -> bool:
     """Whether a term allows a host outside of a pool; O(groups of hosts * resources)."""
+    own = whole(views.pools(tb)[pool - 1]["kind"])
     for g in range(len(views.groups(tb))):
         h = whole(views.leaf_host(tb)[views.groups(tb)[g]["first"]])
-        own = whole(views.pools(tb)[pool - 1]["kind"])
         if views.allowed(tb)[term, g] and not host_slots.holds_alone(tb, h, own):
             return True
     return False

@@ -27,6 +27,9 @@ SAMPLES = 2048
 EXACT = 2.0**36
 FIRST_STEP = 1.0  # seconds between the first samples
 
+ByLevel = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
+"""What is taken of a pool, by level: by those kept, by those given up, by whoever of both is not bound, by bound jobs."""
+
 
 @leaf
 def size_of(tb: State, shape: int) -> float:
@@ -120,19 +123,11 @@ def has_just_come(tb: State, row: int) -> bool:
 
 
 @kernel
-def count_placed(
-    tb: State,
-    pool: int,
-    at: int,
-    inside: NDArray[np.bool_],
-    outside: pools.Outside,
-    kept: NDArray[np.float64],
-    given: NDArray[np.float64],
-    others: NDArray[np.float64],
-) -> float:
-    """What instances on hosts of a pool (``inside``) take, in all, and by level of those who are kept and given up; of
-    ``others``, who are not bound to it; of jobs that are into place ``at`` of the record; O(hosts + instances)."""
+def count_placed(tb: State, pool: int, inside: NDArray[np.bool_], outside: pools.Outside, by_level: ByLevel) -> float:
+    """What instances on hosts of a pool (``inside``) take, and those that are bound to it and run outside: in all, and
+    added ``by_level``; O(hosts + instances)."""
     total = 0.0
+    kept, given, others, jobs = by_level
     for h in range(len(views.hosts(tb))):
         for i in range(views.hosts(tb)[h]["count"]):
             slot = views.slots(tb)[h, i]
@@ -148,22 +143,26 @@ def count_placed(
             if not is_bound:
                 others[theirs["level"]] += size
             elif theirs["job"]:
-                views.jobs_asked(tb)[pool, theirs["level"], at] += size
+                jobs[theirs["level"]] += size
     return total
 
 
 @kernel
 def count_waiting(
-    tb: State, pool: int, at: int, outside: pools.Outside, known: NDArray[np.int64], closed: NDArray[np.int64]
+    tb: State,
+    pool: int,
+    outside: pools.Outside,
+    jobs: NDArray[np.float64],
+    known: NDArray[np.int64],
+    closed: NDArray[np.int64],
 ) -> tuple[int, bool]:
     """The most important level of which a service waits that is kept, and whether any such or a job waits, of those who
     are bound to a pool; O(queue).
 
-    What jobs ask for is added to place ``at`` of the record. Where somebody waits who is given up, groups of hosts are
+    What jobs ask for is added to ``jobs``, by level. Where somebody waits who is given up, groups of hosts are
     ``closed`` that would do for none of these. ``known`` as for :func:`is_helped_by_room`.
     """
-    control, jobs = views.control(tb), views.jobs_asked(tb)[pool]
-    waits, somebody, given_up = whole(jobs.shape[0]), False, False
+    control, waits, somebody, given_up = views.control(tb), whole(len(jobs)), False, False
     for place in range(control["queue"] + control["incoming"]):
         entry = waiting_queue.entry_at(tb, whole(place))
         if place >= control["queue"] and has_just_come(tb, whole(entry["row"])):
@@ -175,7 +174,7 @@ def count_waiting(
         kind = views.kinds(tb)[entry["kind"]]
         theirs = views.classes(tb)[kind["cls"]]
         if theirs["job"]:
-            jobs[theirs["level"], at] += size_in(tb, pool, whole(kind["shape"]))
+            jobs[theirs["level"]] += size_in(tb, pool, whole(kind["shape"]))
         elif is_given_up(tb, whole(entry["row"])):
             if not given_up:
                 closed[:] = 1
@@ -195,24 +194,21 @@ def take_sample(tb: State, pool: int, at: int, known: NDArray[np.int64]) -> None
 
     Those of a level who could run elsewhere, too, make way for those who could not; the more important do not.
     """
-    usable, jobs = views.usable(tb)[pool], views.jobs_asked(tb)[pool]
-    levels, inside, outside = usable.shape[0], pools.hosts_of(tb, pool), pools.outside_of(tb, pool)
-    kept, given, others = np.zeros(levels), np.zeros(levels), np.zeros(levels)
+    levels, inside, outside = whole(views.usable(tb).shape[1]), pools.hosts_of(tb, pool), pools.outside_of(tb, pool)
+    kept, given, others, jobs = np.zeros(levels), np.zeros(levels), np.zeros(levels), np.zeros(levels)
     closed = np.zeros(len(views.groups(tb)), np.int64)
-    for level in range(levels):
-        jobs[level, at] = 0.0
-    room = count_placed(tb, pool, at, inside, outside, kept, given, others)
-    waits, somebody = count_waiting(tb, pool, at, outside, known, closed)
+    room = count_placed(tb, pool, inside, outside, (kept, given, others, jobs))
+    waits, somebody = count_waiting(tb, pool, outside, jobs, known, closed)
     if not somebody:
         room += free_share(tb, pool, inside, closed)
-    held = above = 0.0
+    held = above = asked = 0.0
     for level in range(levels):
         held += kept[level]
-        usable[level, at] = (held if level >= waits else room) - above
+        views.usable(tb)[pool, level, at] = (held if level >= waits else room) - above
         held += given[level]
         above += others[level]
-        if level > 0:
-            jobs[level, at] += jobs[level - 1, at]
+        asked += jobs[level]
+        views.jobs_asked(tb)[pool, level, at] = asked
 
 
 @kernel

@@ -196,7 +196,6 @@ KIND = np.dtype(
         ("never", "i8"),  # never preempts anybody
         ("bare", "i8"),  # nobody makes its instances again when they are gone
         ("grace", "f8"),  # seconds that its instances may take to end
-        ("usable", "i8"),  # a group of hosts that it could use when that was last asked (:mod:`..plan.pools`)
         ("homeless", "i8"),  # whether no host is large enough and satisfies its term (:mod:`..memo.standstill`)
         ("counted", "i8"),  # the round of turns for which ``ahead`` was counted
         ("ahead", "i8"),  # entries that have not had their turn in it
