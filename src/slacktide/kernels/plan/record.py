@@ -28,7 +28,7 @@ EXACT = 2.0**36
 FIRST_STEP = 1.0  # seconds between the first samples
 
 ByLevel = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-"""What is taken of a pool, by level: by those kept, by those given up, by whoever of both is not bound, by bound jobs."""
+"""Taken of a pool, by level: by those kept, by those given up, by those of both that are not bound, by its jobs."""
 
 
 @leaf
